@@ -1,4 +1,4 @@
-"""Fitting: solvers (values and gradients), optimizers and the loop that joins them."""
+"""Fitting: solvers (values and gradients), optimizers and the training loop."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Callbacks: one protocol for anything that watches a fit."""
+"""Callbacks: a common protocol for observers of a fit."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CHECKPOINT = SealedKind(
 
 @dataclass
 class Progress:
-    """What a callback sees after an iteration.
+    """The state of a fit that a callback sees after an iteration.
 
     iteration : passes over the data so far;  objective : value of the (estimated) objective
-    validation : score of the held-out data, None where it was not computed in this iteration
-    parameters : function that returns a copy of the present parameters
+    validation : score of the held-out data, None if it was not computed in this iteration
+    parameters : function that returns a copy of the current parameters
     """
 
     iteration: int
@@ -49,17 +49,17 @@ class Progress:
 class Callback(Protocol):
     """Called after every iteration; returning True stops the fit.
 
-    It may also have `start()`, `step(part of the pass that is done)`, `note(status of a cluster)`
+    It may also have `start()`, `step(share of the pass that is done)`, `note(status of a cluster)`
     and `close()`; and, to resume after a crash, `state()` and `restore(state)` of numbers, text and
     arrays.
     """
 
     def __call__(self, progress: Progress) -> bool | None:
-        """Look at the progress."""
+        """Process the progress after an iteration."""
 
 
 class Callbacks:
-    """All callbacks of a fit as one; what a callback need not have is left out."""
+    """All callbacks of a fit as one; optional methods that a callback lacks are skipped."""
 
     def __init__(self, callbacks: Iterable[Callback]) -> None:
         self.callbacks = tuple(callbacks)
@@ -73,24 +73,24 @@ class Callbacks:
             getattr(callback, "close", _nothing)()
 
     def announce(self, text: str) -> None:
-        """Tell what is known before the fit begins."""
+        """Report what is known before the fit begins."""
         for callback in self.callbacks:
             getattr(callback, "announce", _nothing)(text)
 
     def step(self, done: float, status: str = "") -> None:
-        """Tell how much of the pass is done, and what a cluster is doing."""
+        """Report the share of the pass that is done, and the status of a cluster."""
         for callback in self.callbacks:
             getattr(callback, "step", _nothing)(done)
             if status:
                 getattr(callback, "note", _nothing)(status)
 
     def __call__(self, progress: Progress) -> bool:
-        """Show the progress to every callback; True if one of them asks to stop."""
+        """Pass the progress to every callback; True if one of them asks to stop."""
         answers = [callback(progress) for callback in self.callbacks]
         return any(answer is True for answer in answers)
 
     def state(self) -> list[Any]:
-        """What a checkpoint must keep, callback by callback."""
+        """States of all callbacks, for a checkpoint."""
         return [getattr(callback, "state", _nothing)() for callback in self.callbacks]
 
     def restore(self, states: list[Any]) -> None:
@@ -101,7 +101,7 @@ class Callbacks:
 
 
 def _nothing(*args: object) -> None:
-    """Stand in for a method that a callback need not have."""
+    """Placeholder for an optional method that a callback lacks."""
 
 
 class EarlyStopping:
@@ -113,16 +113,16 @@ class EarlyStopping:
         self.start()
 
     def start(self) -> None:
-        """Forget an earlier fit."""
+        """Reset the counts of an earlier fit."""
         self.best = -float("inf")
         self.waited = 0
 
     def __call__(self, progress: Progress) -> bool:
-        """Count the evaluations without progress."""
+        """Count the evaluations without improvement."""
         return self.count(progress.validation)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep."""
+        """The state for a checkpoint."""
         return {"best": self.best, "waited": self.waited}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ class EarlyStopping:
         self.best, self.waited = state["best"], state["waited"]
 
     def count(self, score: float | None) -> bool:
-        """Whether a score (None: there was none) ends the fit."""
+        """Whether a score (None if there was none) ends the fit."""
         if score is None:
             return False
         if score > self.best + self.tol:
@@ -170,7 +170,7 @@ class IterateAverage:
         self.recent: list[Parameters] = []
 
     def __call__(self, progress: Progress) -> None:
-        """Keep the parameters, and forget the oldest ones."""
+        """Store the parameters, and drop the oldest ones."""
         self.recent = [*self.recent, progress.parameters()][-self.window :]
 
     def state(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class IterateAverage:
     def average(self) -> Parameters:
         """The mean of the last parameters; positive arrays stay positive."""
         if not self.recent:
-            raise ParameterError("no pass has been made yet: average() comes after a fit")
+            raise ParameterError("no pass has been made yet: call average() after a fit")
         columns = zip(*(parameters.arrays() for parameters in self.recent), strict=True)
         means = (np.asarray(np.mean(arrays, axis=0, dtype=np.float64)) for arrays in columns)
         like = self.recent[0].arrays()
@@ -206,21 +206,21 @@ class JsonLinesLog:
 
 
 class Checkpoint:
-    """Keeps the state of a fit in a folder, so that it can resume after a crash.
+    """Saves the state of a fit in a folder, so that it can resume after a crash.
 
-    The same `fit` again (same data, settings and seed) finds the folder, resumes from there and
-    ends with the same bits as if nothing had happened; the result of a fit that had ended comes at
-    once, and a larger `max_iter` continues a smaller one. Without a `random_state` the seed of
-    the first attempt is used again.
+    The same `fit` call (same data, settings and seed) finds the folder, resumes from there and
+    ends with the same bits as without the interruption. The result of a completed fit is returned
+    immediately, and a larger `max_iter` continues a fit with a smaller one. Without a
+    `random_state` the seed of the first attempt is used again.
 
     Parameters
     ----------
     path : path of the folder
-        Replaced as a whole each time: a crash leaves the old state or the new one.
+        Replaced atomically each time: after a crash it holds the old state or the new one.
     every : int, default=1
         Iterations between two states.
     resume : bool, default=True
-        False starts anew and replaces the checkpoint in the folder, even a damaged one.
+        False starts from the beginning and replaces the checkpoint, even a damaged one.
 
     Examples
     --------
@@ -243,10 +243,10 @@ class Checkpoint:
         self.resume = resume
 
     def __call__(self, progress: Progress) -> None:
-        """Nothing yet: an iteration is complete when all callbacks have seen it."""
+        """Do nothing: an iteration is complete only after all callbacks have seen it."""
 
     def prepare(self) -> None:
-        """Refuse a folder that cannot be written before any work is done."""
+        """Refuse a folder that is not writable before any work is done."""
         target = CHECKPOINT.replaceable(self.path, damaged=not self.resume)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(target.parent, os.W_OK):
@@ -259,7 +259,7 @@ class Checkpoint:
         CHECKPOINT.write(self.path, body, arrays, damaged=not self.resume)
 
     def read(self) -> dict[str, Any] | None:
-        """The state in the folder, None where there is none."""
+        """The state in the folder, None if there is none."""
         if not CHECKPOINT.exists(self.path):
             return None
         contents = CHECKPOINT.read(self.path)
@@ -273,7 +273,7 @@ class Checkpoint:
         return state
 
     def load(self) -> Parameters:
-        """The parameters of the last state, to look at; to resume, call the same `fit` again."""
+        """The parameters of the last state, to inspect; to resume, call the same `fit` again."""
         state = self.read()
         if state is None:
             raise DataError(f"{self.path} does not exist: no state has been written there yet")

@@ -1,7 +1,7 @@
-"""Savepoint: the state of a fit on disk, and a fit that resumes from it with the same bits.
+"""Savepoint: the state of a fit on disk, from which it resumes with the same bits.
 
-What follows from the data, the settings and the seed is made again, hold-outs included; on disk is
-only what the rounds have changed.
+Everything that follows from the data, the settings and the seed is recomputed, including hold-outs;
+the disk only has what the rounds have changed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the loop needs in order to resume after a round.
+    """Everything the loop needs in order to resume after a round.
 
-    seconds : since the fit began;  stopper, callbacks : what they have counted
-    ended : whether nothing is left to do;  converged : whether for a good reason
+    seconds : since the fit began;  stopper, callbacks : their states
+    ended : whether the fit is complete;  converged : whether it converged
     """
 
     state: TrainState
@@ -55,7 +55,7 @@ class Snapshot:
 
 @dataclass
 class Savepoint:
-    """The checkpoint of one fit, and what an earlier attempt left there.
+    """The checkpoint of one fit, and the results of an earlier attempt in it.
 
     marks : checksums of what the fit depends on, by name;  began : state of the generator at start
     """
@@ -76,8 +76,8 @@ class Savepoint:
     ) -> Savepoint | None:
         """The savepoint of the checkpoint among the callbacks, None without one.
 
-        `identify` gives what the fit depends on. Where an earlier attempt is resumed, the generator
-        is put back to where that one began.
+        `identify` returns what the fit depends on. If an earlier attempt is resumed, the generator
+        is reset to where that attempt began.
         """
         checkpoints = [callback for callback in callbacks if isinstance(callback, Checkpoint)]
         if len(checkpoints) > 1:
@@ -99,7 +99,7 @@ class Savepoint:
         return savepoint
 
     def _look(self, seeded: bool) -> None:
-        """Take up what is in the folder if it is of the same fit."""
+        """Read the state in the folder if it belongs to the same fit."""
         saved = self.checkpoint.read() if self.checkpoint.resume else None
         if saved is None:
             return
@@ -118,15 +118,15 @@ class Savepoint:
             )
 
     def read(self, space: ParameterSpace) -> Snapshot | None:
-        """What the earlier attempt left, None where there was none."""
+        """The state of the earlier attempt, None if there is none."""
         return None if self.saved is None else Snapshot.from_arrays(self.saved, space)
 
     def is_due(self, round: int, *, ended: bool) -> bool:
-        """Whether the state after a round is to be written."""
+        """Whether to write the state after a round."""
         return ended or round % self.checkpoint.every == 0
 
     def write(self, snapshot: Snapshot) -> None:
-        """Replace what is in the folder."""
+        """Replace the state in the folder."""
         own = {"marks": self.marks, "began": self.began}
         self.checkpoint.write({**own, **snapshot.to_arrays()})
 
@@ -150,11 +150,11 @@ def identity(
     planned: bool,
     **origin: Any,
 ) -> dict[str, Any]:
-    """What a fit depends on, apart from the seed; the same bits come from any number of threads."""
+    """What a fit depends on, apart from the seed; the number of threads does not matter."""
     settings = {**vars(options), "optimizer": repr(options.optimizer), "dtype": str(options.dtype)}
     for name in ("callbacks", "n_jobs", "seeded"):
         del settings[name]
-    if not planned:  # a limit only, which may be raised later
+    if not planned:  # a mere limit, which may be raised later
         del settings["max_iter"]
     return {
         "data": [_content(data), _content(validation), origin.pop("sample_weight")],
@@ -164,7 +164,7 @@ def identity(
 
 
 def _content(data: Any) -> Any:
-    """Everything in the data that a fit may look at."""
+    """Everything in the data that a fit depends on."""
     if data is None:
         return None
     return data._content()

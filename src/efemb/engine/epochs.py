@@ -19,7 +19,7 @@ from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import positive_exp
 
-SETTLED_ROWS = 1 << 14  # at a time: gradients of all rows would take as much memory as they do
+SETTLED_ROWS = 1 << 14  # at a time, since gradients of all rows would take too much memory
 
 
 class Passes:
@@ -34,11 +34,11 @@ class Passes:
         if state.optimizer.optimizer == self.name:
             self.stepper.restore(state.optimizer.arrays)
         self.count = state.steps
-        self.room: dict[str, Floats] = {}  # of vectors, which no step needs after it
-        self.visited: Ints | None = None  # the last step of each row, while some wait
+        self.room: dict[str, Floats] = {}  # memory of vectors, reused by the next step
+        self.visited: Ints | None = None  # the last step of each row, if some rows lag behind
 
     def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
-        """Step on every minibatch until `watch(part done)` is true."""
+        """Step on every minibatch until `watch(share done)` is true."""
         n, total, done = self.solver.n_rows, 0.0, 0
         self.solver.start_round(key)
         batches = self._batches(key)
@@ -54,7 +54,7 @@ class Passes:
         return Update(self.theta, self.parameters, state, self.count, objective)
 
     def _batches(self, key: RoundKey) -> list[Ints | None]:
-        """Parts of the shuffled rows; a single None takes all rows at once."""
+        """Parts of the shuffled rows; a single None means all rows at once."""
         n, starts = self.solver.n_rows, self.plan.batch_starts(self.solver.n_rows)
         if starts is None:
             return [None]
@@ -82,11 +82,11 @@ class Passes:
         return value
 
     def _dense(self, slopes: Factors, scale: float) -> None:
-        """All rows; the optimizer sees to the chain rule, since it passes over the numbers."""
+        """Step on all rows; the optimizer applies the chain rule as it visits every number."""
         space, parameters = self.space, self.parameters
         gradient = space.pull_back(parameters, slopes, chain_rule=False)
         vectors = [value if positive else None for _, value, positive in space.signed(parameters)]
-        if space.spec.structure.tied:  # alpha is the array rho, and does not move
+        if space.spec.structure.tied:  # alpha is the array rho, and needs no step
             vectors[1] = None
         shrinkage = space.shrinkage(of_positive=True)
         move = Move(*self._arrays(gradient), scale, shrinkage, vectors)
@@ -100,14 +100,14 @@ class Passes:
         return list(self.theta.arrays()), list(gradient.arrays())
 
     def _sparse(self, slopes: Factors, rows: Ints, scale: float) -> None:
-        """Only the rows in use; each catches up on the prior's gradient since its last visit."""
+        """Step on used rows only, with the prior's gradient since the last visit of each."""
         if self.visited is None:
             self.visited = np.full(self.space.n_entities, self.count - 1)
         gradient = list(self.space.pull_back(self.parameters, slopes).arrays())
         self._step_rows(gradient, rows, scale)
 
     def settle(self) -> None:
-        """Let every row catch up, so that none waits for the prior when parameters are read."""
+        """Apply the missing gradients of the prior to all rows before parameters are read."""
         if self.visited is None:
             return
         count, waiting = self.stepper.count, np.flatnonzero(self.visited < self.count)
@@ -115,7 +115,7 @@ class Passes:
             rows = waiting[start : start + SETTLED_ROWS]
             none = [np.zeros((len(rows), *a.shape[1:]), a.dtype) for a in self.theta.arrays()]
             self._step_rows(none, rows, 1.0)
-        self.stepper.count, self.visited = count, None  # it is not a step of its own
+        self.stepper.count, self.visited = count, None  # settling is not counted as a step
 
     def _step_rows(self, gradient: list[Floats], rows: Ints, scale: float) -> None:
         assert self.visited is not None

@@ -43,45 +43,45 @@ from efemb.model.terms import Term
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-# Passes of a first-order optimizer: so many steps, but not fewer passes than the least.
+# Passes of a first-order optimizer: this many steps, but at least the minimum number of passes.
 MOST_STEPS, FEWEST = 10_000, 300
-# Of Adagrad on minibatches; chosen on the validation trips of three shops, K = 20 to 100.
+# For Adagrad on minibatches; chosen on the validation trips of three shops, K = 20 to 100.
 PACE, BOLDEST, EPSILON = 1.1, 0.2, 0.01
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A finished fit and how it was done."""
+    """A finished fit, and how it was done."""
 
     result: Result
     solver: str
     gradient: str
     lists: tuple[Lists, ...] | None
-    context: Context  # that of the model, with the lists of neighbors that it chose
+    context: Context  # of the model, with the lists of neighbors that were chosen
     n_slots: int
-    held_out: bool  # whether a held-out score, not the objective, decided when to stop
+    held_out: bool  # whether a held-out score, rather than the objective, decided when to stop
     optimizer: Optimizer
     terms: tuple[Term, ...]  # with what they learned from the training rows
-    spec: Spec  # with priors in numbers
-    report: dict[str, Any]  # what was chosen by the data
+    spec: Spec  # with numeric priors
+    report: dict[str, Any]  # choices that depend on the data
 
 
 def choose_optimizer(
     value: Any, solver: str, spec: Spec, k: int, *, minibatches: bool
 ) -> Optimizer:
-    """L-BFGS for the moments, Adagrad elsewhere (bolder on all rows), unless asked otherwise."""
+    """L-BFGS for the moments, Adagrad otherwise (larger steps on all rows), unless specified."""
     if isinstance(value, str) and value == "auto":
         if solver == "moments":
             return LBFGS()
         if solver == "windows":
-            if spec.combine.reverse:  # by likelihood and word lists of two corpora; word2vec's own
+            if spec.combine.reverse:  # by likelihood and word lists of two corpora; as in word2vec
                 return SGD(0.025, decay="linear")
-            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares per vector: bolder than usual
+            return Adagrad(0.3, epsilon=1e-4)  # one sum of squares per vector allows larger steps
         if spec.positive_rho:  # steps are relative
             return Adagrad(0.7, epsilon=1e-3) if minibatches else Adagrad(0.5)
         if not minibatches:
             return Adagrad(BOLDEST)
-        # So that inner products, not numbers, move at one pace whatever the number of components.
+        # So that inner products, not numbers, move at the same pace for any number of components.
         return Adagrad(round(min(BOLDEST, PACE / k**0.5), 3), epsilon=EPSILON)
     optimizer = Optimizer.resolve(value)
     optimizer.check()
@@ -103,9 +103,9 @@ def fit_model(
     lists: tuple[Lists, ...] | None = None,
     center: bool = False,
 ) -> Fit:
-    """Fit one model; raises typed errors before any work where something cannot be done.
+    """Fit one model; errors are raised before any work if something cannot be done.
 
-    `lists` keeps the neighbors of an earlier fit, `state` where its optimizer stood. `center`
+    `lists` are the neighbors of an earlier fit, `state` is that of its optimizer. `center`
     measures the members of fixed contexts from their means.
     """
     job = _prepare(spec, data, options, sample_weight, lists, center=center)
@@ -149,7 +149,7 @@ def fit_model(
 
 @dataclass(frozen=True)
 class _Job:
-    """What a fit is going to do, decided and checked before any work.
+    """Decisions about a fit, made and checked before any work.
 
     written : the ingredients before they are frozen by the data
     """
@@ -163,7 +163,7 @@ class _Job:
     n_components: int
 
     def space(self, spec: Spec) -> ParameterSpace:
-        """Parameters of these ingredients on the data."""
+        """The parameter space of these ingredients on the data."""
         bound = self.bound
         return ParameterSpace(
             spec, bound.n_entities, bound.n_slots, bound.n_dims, self.n_components
@@ -200,9 +200,9 @@ def _prepare(
 
 
 def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
-    """Solve for rho once more with the rows that were held out, where that takes no pass.
+    """Solve for rho again, including the held-out rows, if this takes no pass over the data.
 
-    Only with a ridge, which keeps rho from fitting more to its rows than was judged good.
+    Only with a ridge, which prevents rho from fitting these rows more closely than validated.
     """
     solver, held = split.solver, split.validation
     if space.spec.weight_ridge is None:
@@ -213,7 +213,7 @@ def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
     if not (isinstance(solver, MomentsSolver) and isinstance(other, MomentsSolver)):
         return
     if any(part.reaches_other_rows for part in solver.bound.lists) or result.interrupted:
-        return  # held-out rows were blanked, not taken away
+        return  # held-out rows were blanked, not removed
     solver.set_family(result.family)
     solver.absorb(other)
     rho, intercept = solver.best_targets(result.parameters.alpha)
@@ -226,7 +226,7 @@ def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
 def _check_size(
     bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any, options: Options
 ) -> None:
-    """Refuse what does not fit into memory, and say how much groups of rows take."""
+    """Refuse what does not fit into memory, with an estimate for groups of rows."""
     need, structure = check_memory(bound, space, solver, dtype), space.spec.structure
     if structure.grouped:
         Callbacks(options.callbacks or ()).announce(
@@ -267,7 +267,7 @@ def _split(
     options: Options,
     rng: np.random.Generator,
 ) -> Split:
-    """What to train on, and what tells when to stop."""
+    """The training data, and the score that decides when to stop."""
     if validation is not None:
         return given_split(bound, validation, sample_weight, setup)
     automatic = options.early_stopping == "auto"
@@ -277,7 +277,7 @@ def _split(
 
 
 def check_observed(n_observed: float) -> None:
-    """Refuse data that tell nothing."""
+    """Refuse data without any usable observation."""
     if not n_observed > 0:
         raise DataError(
             "no usable observations: every value is missing, has an empty context, or has weight 0 "
@@ -294,7 +294,7 @@ def make_plan(
     options: Options,
     seed: int,
 ) -> Plan:
-    """How rounds over so many rows are run, with minibatches of `batch` of them."""
+    """The plan of all rounds over this many rows, with minibatches of `batch` rows."""
     n_rounds, scheduled = options.max_iter, solver == "windows"
     if n_rounds is None:
         steps = 1 if batch is None else -(-n_rows // batch)

@@ -1,7 +1,7 @@
-"""fit_moments: Gaussian models of a recording in shards, from Gram matrices that add up.
+"""fit_moments: Gaussian models of a recording in shards, from sums of Gram matrices.
 
-One task per shard makes the Gram matrices of its rows; their sums are all that a fit needs, and
-the rest of it is that of one machine.
+One task per shard computes the Gram matrices of its rows. Their sums are all that a fit needs; the
+rest of it runs as on one machine.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from efemb.storage.folder import SealedKind
 SUMS = SealedKind(
     format="efemb sums", noun="sums over a shard", version=1, tensors="sums.safetensors"
 )
-FEWEST_ROWS = 20  # of a shard from which rows are held out
+FEWEST_ROWS = 20  # of a shard with held-out rows
 
 
 @dataclass(frozen=True)
 class GramTask:
-    """A shard, and where its sums go."""
+    """A shard, and the folder for its sums."""
 
     job: ShardJob
     shard: int
@@ -61,7 +61,7 @@ def measure_values(task: GramTask) -> ValueMoments:
 
 
 def sum_products(task: GramTask) -> Statistics:
-    """Write the Gram matrices of the training rows, and of the rows that are held out."""
+    """Write the Gram matrices of the training rows and of the held-out rows."""
     with workers(task.job.n_jobs) as pool:
         split = task.job.split(task.shard, pool)
         arrays = _named("train", split.solver)
@@ -92,7 +92,7 @@ def fit_moments(
     *,
     center: bool,
 ) -> Fit:
-    """Fit one model to a recording in shards; equal to a fit in memory but for the hold-out."""
+    """Fit one model to a recording in shards; equal to a fit in memory except for the hold-out."""
     options.check()
     _check_shards(store, layout, spec)
     share = None
@@ -158,12 +158,12 @@ def _check_shards(store: ShardStore, layout: Layout, spec: Spec) -> None:
 
 
 def _bind(spec: Spec, store: ShardStore, layout: Layout) -> Any:
-    """The lists of the first shard, which have to be those of every other."""
+    """Bind the first shard, whose lists must be those of every other."""
     rows: list[Any] = [store.shard(layout.shards[i]) for i in (0, -1)]
     first, last = (spec.context.bind(data) for data in rows)
     if not _same_lists(first, last):
         raise ParameterError(
-            f"{spec.context!r} chooses neighbors by the rows, and every shard has others: pass "
+            f"{spec.context!r} chooses neighbors by the rows, which differ between shards: pass "
             "positions= to prepare_recording, a Graph, or the neighbors of an earlier fit"
         )
     return first

@@ -29,9 +29,9 @@ from efemb.errors import DataError, ParameterError
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
 
-# Averagings in a pass: at least so many, and often enough that replicas do not drift apart.
+# Averagings per pass: at least this many, and enough that replicas do not drift apart.
 FEWEST_ROUNDS, MOST_ROUNDS, STEPS_OF_ROUND, BATCH = 4, 64, 64, 1024
-MOST_MEASURED = 32  # tasks that measure shards: what they return has several numbers per entity
+MOST_MEASURED = 32  # tasks that measure shards, each of which returns several numbers per entity
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Reading:
 
 
 def make_layout(store: ShardStore, n_replicas: int, n_rounds: int | None) -> Layout:
-    """Deal the shards that have rows; defaults depend on sizes only, never on workers."""
+    """Assign the shards with rows to replicas; defaults depend on sizes, not on workers."""
     shards = tuple(number for number, shard in enumerate(store.shards) if shard.n_rows)
     if not shards:
         raise DataError(f"{store.path} has no rows")
@@ -126,7 +126,7 @@ def fit_shards(
 
 
 def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any:
-    """Row columns of all rows, or some rows where the model needs none; typed errors."""
+    """Row columns of all rows, or some rows if the model needs none."""
     text = store.kind == "text"
     if spec.context.reads_text != text:
         needed = "a store of text" if spec.context.reads_text else "a store of rows"
@@ -151,7 +151,7 @@ def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any
 
 
 def _describe(store: ShardStore, layout: Layout) -> str:
-    """What is going to happen, for whoever watches."""
+    """Summary of the run, for callbacks."""
     text = f"{store.n_rows:,} rows in {len(layout.shards)} shards"
     if layout.n_replicas == 1:
         return f"{text}, one after the other"
@@ -179,7 +179,7 @@ def _refuse(spec: Spec, name: str, layout: Layout, options: Options) -> None:
 
 
 def _arrays_of_one_shard(spec: Spec, store: ShardStore) -> frozenset[str]:
-    """Arrays with a row for each group of rows that share a shard."""
+    """Names of arrays with a row for each group of rows that share a shard."""
     return frozenset(
         f"{term.label}.{term.group_array}"
         for term in spec.terms

@@ -1,4 +1,4 @@
-"""Hold-outs: what is kept from training to tell when to stop."""
+"""Hold-outs: data excluded from training to decide when to stop."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 DEFAULT_FRACTION, MOST_ENTRIES = 0.05, 20_000
 MOST_CELLS, FEWEST_ENTRIES = 1 << 31, 1000  # each entry is compared with every entity
-MOST_STRETCHES = 10  # of rows that are held out where contexts reach other rows
+MOST_STRETCHES = 10  # of held-out rows if contexts reach other rows
 
 
 @dataclass(frozen=True)
 class Split:
-    """A solver on the training data and a score of the rest."""
+    """A solver on the training data, and a score of the rest."""
 
     bound: Any
     solver: Solver[Any]
@@ -55,7 +55,7 @@ def hold_out(
     setup: Setup,
     rng: np.random.Generator,
 ) -> Split:
-    """Keep some entries (row contexts) or rows (other contexts) for validation."""
+    """Hold out some entries (row contexts) or rows (other contexts) for validation."""
     share = DEFAULT_FRACTION if fraction is None else fraction
     if not 0.0 < share < 1.0:
         raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
@@ -79,7 +79,7 @@ def hold_out(
 
 
 def _apart(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
-    """Held-out rows whose contexts are in themselves, by the log-density of all their cells."""
+    """Held-out rows with contexts within themselves, by the log-density of all their cells."""
     base = np.ones(bound.n_rows) if weight is None else weight
     others = np.setdiff1d(np.arange(bound.n_rows), rows)
     train, held = (setup.spec.context.bind(bound.data.take_rows(taken)) for taken in (others, rows))
@@ -89,7 +89,7 @@ def _apart(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split
 
 
 def _stretches(asked: Ints, n_held: int, rng: np.random.Generator) -> Ints:
-    """About so many rows in stretches, so that few rows lose the context that reaches into them."""
+    """About this many rows in stretches, so that few rows lose the context of a neighbor."""
     length = max(1, n_held // MOST_STRETCHES)
     n_stretches = -(-len(asked) // length)
     chosen = rng.permutation(n_stretches)[: max(1, round(n_held / length))]
@@ -136,16 +136,16 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
 def _without_documents(
     bound: WindowBags, share: float, capped: bool, setup: Setup, rng: np.random.Generator
 ) -> Split:
-    """Keep some documents (stretches if there are few), by default at most `MOST_ENTRIES` words."""
+    """Hold out documents (stretches if there are few), by default at most `MOST_ENTRIES` words."""
     if capped:
         share = min(share, MOST_ENTRIES / bound.n_rows)
     n_documents = bound.data.n_documents
     whole = n_documents >= FEW_DOCUMENTS and share * n_documents < 1  # long ones: one at least
     try:
         train, held = bound.data.split(test=1 if whole else share, seed=int(rng.integers(2**31)))
-    except DataError:  # too little text to spare any
+    except DataError:  # too little text to hold out any
         return no_split(bound, None, setup)
-    # Noise and trees stay those of all the text, by whose counts the model will be asked.
+    # Noise and trees are those of the whole text, whose counts the model will use.
     words = bound.data.vocabulary
     train_bound, held_bound = (
         WindowBags(text.with_vocabulary(words), bound.window) for text in (train, held)
@@ -178,9 +178,9 @@ def _overlap(left: Any, right: Any) -> bool:
 def _some_entries(
     bound: RowBags, share: float, capped: bool, weight: Floats | None, rng: np.random.Generator
 ) -> Any | None:
-    """A random sparse matrix of entries, or None where there are too few to spare.
+    """A random sparse matrix of entries, or None if there are too few to hold out.
 
-    Rows without weight are not asked: what they say is to change nothing.
+    Rows without weight are excluded, because they must not change anything.
     """
     stored = _stored(bound.data)
     sizes = np.diff(stored.indptr)
@@ -199,7 +199,7 @@ def _some_entries(
 
 
 def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """Without the first entry of each row that would be left with none, hence without context."""
+    """Drop the first entry of each row that would otherwise lose all its context."""
     emptied = np.bincount(row, minlength=len(sizes)) == sizes
     first = np.r_[True, row[1:] != row[:-1]]
     spared = first & emptied[row]
@@ -207,7 +207,7 @@ def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split | None:
-    """Held-out entries are neither zero, target nor context; None where none of them counts."""
+    """Held-out entries are neither zero, target nor context; None if none of them has weight."""
     data = bound.data
     train = _stored(data).copy()
     train = train - train.multiply(held.astype(bool))
@@ -263,9 +263,9 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
 
 
 def _blanked(data: Dataset, rows: Ints) -> Dataset:
-    """The data with some rows missing; empty where data are sparse, which cannot hold so many NaN.
+    """The data with some rows missing; empty if the data are sparse, to save memory.
 
-    Such rows have no weight, so that they are no targets either way.
+    Such rows have no weight, so that they are not targets in either case.
     """
     if data.is_sparse:
         keep = np.ones(data.n_rows)

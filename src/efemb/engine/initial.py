@@ -11,8 +11,8 @@ from efemb.model.huffman import Huffman
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 
-SPREAD = 0.1  # standard deviation of the first inner products
-LOG_SPREAD = 0.5  # and of the logarithms of positive vectors: less is close to a saddle
+SPREAD = 0.1  # standard deviation of the initial inner products
+LOG_SPREAD = 0.5  # and of the logarithms of positive vectors: less is close to a saddle point
 
 
 def initial_parameters(
@@ -21,7 +21,7 @@ def initial_parameters(
     """Small random vectors, intercepts that reproduce the weighted mean of each entity."""
     mean = statistics.mean
     if not statistics.is_text and space.spec.noise_offset(mean) is not None:
-        mean = mean / mean.sum()  # shares of their rows, since the noise is in proportion to them
+        mean = mean / mean.sum()  # shares, because the noise is proportional to them
     shapes = {array.name: array.shape for array in space.layout}
     if space.spec.positive_rho or space.spec.positive_alpha:
         rho, alpha = _positive(space, statistics, mean, rng)
@@ -44,7 +44,7 @@ def initial_parameters(
 def _of_structure(
     space: ParameterSpace, rng: np.random.Generator, dtype: np.dtype[np.floating]
 ) -> dict[str, Floats]:
-    """Arrays of the structure, which most often start at 0 and are large."""
+    """Arrays of the structure, which usually start at 0 and are large."""
     spec = space.spec
     return {
         space.prefix + own.name: rng.normal(0.0, own.spread, own.shape)
@@ -55,7 +55,7 @@ def _of_structure(
 
 
 def _of_terms(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
-    """Small random numbers, of the size that each term asks for."""
+    """Small random numbers, of the size that each term specifies."""
     return {
         f"{term.label}.{array.name}": rng.normal(array.start, array.spread, array.shape)
         for term in space.spec.terms
@@ -67,8 +67,8 @@ def _random(rng: np.random.Generator, size: float, shape: tuple[int, ...], *, te
     """Numbers with mean 0 and standard deviation `size`."""
     if not text:
         return rng.normal(0.0, size, shape)
-    # One pass over a text is short and its vectors are many: normal ones would take four times
-    # as long to draw, which can be felt.
+    # A pass over a text is short and its vectors are many: drawing normal numbers would take
+    # four times as long, a noticeable part of the fit.
     numbers: Floats = rng.random(shape, dtype=np.float32)
     numbers -= np.float32(0.5)
     numbers *= np.float32(size * np.sqrt(12.0))
@@ -76,14 +76,14 @@ def _random(rng: np.random.Generator, size: float, shape: tuple[int, ...], *, te
 
 
 def _scale(k: int, statistics: Statistics) -> float:
-    """Standard deviation of the vectors' numbers so that inner products start near `SPREAD`."""
+    """Standard deviation of the vectors for which inner products start near `SPREAD`."""
     if statistics.n_members is not None:
         return float(np.sqrt(SPREAD / np.sqrt(k * statistics.n_members)))
     return float(SPREAD / np.sqrt(k))
 
 
 def _floored(mean: Floats) -> Floats:
-    """Means of entities that never occur, raised to the least that a mean can be here."""
+    """Means of entities that never occur, raised to the smallest possible mean."""
     positive = mean[mean > 0]
     floor = 0.1 * float(positive.min()) if len(positive) else 1e-3
     return np.maximum(mean, floor)
@@ -105,7 +105,7 @@ def _noisy_intercepts(space: ParameterSpace, counts: Floats, usual: Floats) -> F
     zeros = space.spec.zeros
     if zeros.tree:
         return Huffman.of(counts).odds
-    if zeros.odds:  # relatives know the noise, and start at the unigram
+    if zeros.odds:  # variants that know the noise start at the unigram distribution
         noise = zeros.n * zeros.entity_weights(np.maximum(counts, 0.5))
         return np.asarray(np.log(_floored(counts / counts.sum()) / _floored(noise)))
     return usual

@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit: the first one stops at the next step boundary, the second one at once."""
+"""Ctrl-C during a fit: the first one stops at the next step, the second one immediately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AT_ONCE: ContextVar[bool] = ContextVar("at_once", default=False)
 
 
 class StopFlag:
-    """Raised by Ctrl-C."""
+    """Set by Ctrl-C."""
 
     def __init__(self) -> None:
         self.raised = False
@@ -24,8 +24,8 @@ def stop_on_interrupt() -> Iterator[StopFlag]:
     """Turn SIGINT into a flag while the block runs (main thread only)."""
     flag = StopFlag()
     elsewhere = threading.current_thread() is not threading.main_thread()
-    # A handler that is not Python's (None) belongs to the program around us, and a process started
-    # in the background or by nohup ignores Ctrl-C on purpose: both stay as they are.
+    # A handler that is not Python's (None) belongs to an embedding program, and a process started
+    # in the background or by nohup ignores Ctrl-C on purpose. Both are left unchanged.
     foreign = signal.getsignal(signal.SIGINT) in (None, signal.SIG_IGN)
     if _AT_ONCE.get() or elsewhere or foreign:
         yield flag
@@ -45,7 +45,7 @@ def stop_on_interrupt() -> Iterator[StopFlag]:
 
 @contextmanager
 def interrupt_at_once() -> Iterator[None]:
-    """Let the first Ctrl-C end the block: among many fits, one cut short would pass for whole."""
+    """Let the first Ctrl-C end the block, so that no partial fit counts as complete."""
     before = _AT_ONCE.set(True)
     try:
         yield

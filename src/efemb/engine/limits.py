@@ -1,4 +1,4 @@
-"""Memory: estimate what a fit needs and refuse before it starts."""
+"""Memory: estimate what a fit needs, and refuse it before it starts if it does not fit."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def data_size(data: Any) -> int:
 def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
     """Bytes a fit needs: parameters and their copies, moments, and a second copy of the data.
 
-    The hold-out and the order of a solver take that copy; the data themselves are there already.
+    The hold-out and the order of a solver need this copy; the data are already in memory.
     """
     numbers = sum(int(np.prod(array.shape)) for array in space.layout)
-    if space.positional:  # a product with every word for each place
+    if space.positional:  # a product with every word for each position
         numbers += space.n_slots * space.k * space.n_entities
     size = int(np.dtype(dtype).itemsize)
     need = numbers * size * COPIES[solver]
@@ -58,7 +58,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
 
 
 def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
-    """Bytes that a fit needs; raises `MemoryEstimateError` if there are not so many."""
+    """Bytes that a fit needs; raises `MemoryEstimateError` if they are not available."""
     free = available_memory()
     need = estimate(bound, space, solver, dtype)
     if free is not None and need > free:

@@ -1,4 +1,4 @@
-"""The training loop: rounds until the validation score or the objective stops rising."""
+"""The training loop: rounds until the validation score or the objective stops improving."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from efemb.engine.state import Best, TrainState
 from efemb.model.families.base import Family
 from efemb.model.parameters import Parameters
 
-# Nats per observation; where a fit ends further away from 0, it is compared with its start.
+# Nats per observation; a fit that ends further from 0 is compared with its start.
 SUSPICIOUS = 20.0
-# Lost nats per observation, under a variance fitted at the start: early steps may overshoot.
+# Loss in nats per observation, at the initial variance: early steps may overshoot.
 LOST = 500.0
 
 
 @dataclass
 class Result:
-    """What a fit leaves behind."""
+    """The result of a fit."""
 
     parameters: Parameters
     family: Family
@@ -42,7 +42,7 @@ class Result:
 
 @dataclass
 class Log:
-    """What the loop remembers beside the state."""
+    """History of the loop, in addition to the state."""
 
     stopper: EarlyStopping
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -51,13 +51,13 @@ class Log:
 
     @property
     def seconds(self) -> float:
-        """Since the fit began, in all attempts."""
+        """Seconds since the fit began, over all attempts."""
         return time.perf_counter() - self.began
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Rounds, validation, stopping, callbacks and checkpoints; where rounds run is the backend's.
+    """Rounds, validation, stopping, callbacks and checkpoints; the backend runs the rounds.
 
     patience, tol : of early stopping
     """
@@ -70,7 +70,7 @@ class Loop:
     savepoint: Savepoint | None = None
 
     def run_from(self, start: Parameters, optimizer: OptimizerState | None) -> Result:
-        """Train from parameters, and from what an optimizer learned before."""
+        """Train from parameters, and from the state of an earlier optimizer."""
         result = self.run(TrainState.start(self.plan.space, start, optimizer))
         self._check_ascent(start, result)
         return result
@@ -114,7 +114,7 @@ class Loop:
         return saved.state
 
     def _round(self, state: TrainState, log: Log, flag: StopFlag) -> TrainState:
-        """One round, and everything that follows from it."""
+        """One round, with validation, records and stopping."""
 
         def watch(done: float) -> bool:
             self.callbacks.step(done, self.backend.status)
@@ -132,14 +132,14 @@ class Loop:
             best = Best(score, state.round, state.parameters.copy(), state.family)
             state = replace(state, best=best)
         done = self._record(state, score, log, scored) or state.exhausted
-        # L-BFGS is scored under the family that it searched with; its next round searches anew.
+        # L-BFGS is scored under the family of its search; its next round starts a new search.
         if self._learns and full_batch and not done and not flag.raised:
             state = self._adapt(state, lambda: self._likelihood(state))
         self._conclude(state, log, done, flag)
         return state
 
     def _record(self, state: TrainState, score: float | None, log: Log, scored: bool) -> bool:
-        """Write the round into the history and show it; True ends the fit."""
+        """Add the round to the history and report it; True ends the fit."""
         progress = Progress(state.round, state.objective, score, log.seconds, state.parameters.copy)
         log.history.append(progress.record())
         asked = self.callbacks(progress)
@@ -148,7 +148,7 @@ class Loop:
         return log.stopper.count(score) or asked
 
     def _conclude(self, state: TrainState, log: Log, done: bool, flag: StopFlag) -> None:
-        """Whether this was the last round; a round that was cut short is not a place to resume."""
+        """Whether this was the last round; an interrupted round is not a place to resume."""
         if flag.raised:
             return
         ended = done or state.round == self.plan.n_rounds
@@ -167,18 +167,18 @@ class Loop:
             )
 
     def _check_ascent(self, start: Parameters, result: Result) -> None:
-        """Refuse a finite result that is far worse than the parameters that the fit began with."""
+        """Refuse a finite result that is far worse than the initial parameters."""
         size, history = self.backend.n_observed, result.history
         if self.plan.optimizer.full_batch or not history:
             return
-        if self.plan.space.spec.zeros.tree:  # whose value is known from steps only
+        if self.plan.space.spec.zeros.tree:  # its value is known only during steps
             return
         if not self._learns and abs(history[-1]["objective"]) < SUSPICIOUS * size:
             return
         begin = TrainState.start(self.plan.space, start, None)
         before = self.backend.evaluate(begin)
         if self._learns:
-            # A learned variance grows with the errors and hides them: that of the start does not.
+            # A learned variance grows with the errors and hides them: use the initial one.
             value, size = before, self.backend.total_weight
             begin = self._adapt(begin, lambda: value)
             before = self.backend.evaluate(begin)
@@ -207,7 +207,7 @@ class Loop:
     def _adapt(self, state: TrainState, likelihood: Callable[[], float]) -> TrainState:
         """Fit the dispersion to the data term, once per round and for all shards.
 
-        That of every entity takes a pass over the data, so it is fitted when scores are.
+        Dispersions of entities take a pass over the data, so they are fitted only with scores.
         """
         if state.family.varies:
             family = state.family.adapt_entities(*self.backend.evidence(state))
@@ -216,7 +216,7 @@ class Loop:
         return replace(state, family=family)
 
     def _likelihood(self, state: TrainState) -> float:
-        """The data term; a round that drew zeros did not add up the weights of all."""
+        """The data term; a round that drew zeros did not sum the weights of all of them."""
         if self.plan.space.spec.zeros.gradient == "exact":
             return state.objective - self.plan.space.log_prior(state.parameters)
         return self.backend.evaluate(state)

@@ -21,7 +21,7 @@ class Options:
     optimizer: Any = "auto"
     batch_size: int | str | None = "auto"
     max_iter: int | None = None
-    early_stopping: bool | str = True  # "auto": not where the passes are planned
+    early_stopping: bool | str = True  # "auto": not if the number of passes is planned
     validation_fraction: float | None = None
     n_iter_no_change: int = 5
     tol: float = 1e-4
@@ -29,10 +29,10 @@ class Options:
     dtype: str = "float32"
     callbacks: Iterable[Callback] = ()
     deterministic: bool = False
-    seeded: bool = True  # False: the generator is a fresh one, so its state means nothing
+    seeded: bool = True  # False: the generator is fresh, so its state is not reproducible
 
     def check(self) -> None:
-        """Raise a typed error that names the first bad option."""
+        """Raise an error that names the first invalid option."""
         whole("n_iter_no_change", self.n_iter_no_change)
         if self.max_iter is not None:
             whole("max_iter", self.max_iter)
@@ -53,13 +53,13 @@ class Options:
                 raise InputTypeError(f"callbacks must be callables, got {callback!r}")
 
     def without_checkpoints(self) -> Options:
-        """For one further pass: it must not replace the state of the whole fit."""
+        """Options for one additional pass, which must not replace the state of the whole fit."""
         others = tuple(c for c in self.callbacks if not isinstance(c, Checkpoint))
         return replace(self, callbacks=others)
 
 
 def whole(option: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not an integer >= `least`."""
+    """Refuse anything but an integer >= `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise InputTypeError(f"{option} must be an integer >= {least}, got {value!r}")
     if value < least:
@@ -67,7 +67,7 @@ def whole(option: str, value: Any, least: int = 1) -> None:
 
 
 def number(option: str, value: Any) -> None:
-    """Refuse what is not a finite number >= 0."""
+    """Refuse anything but a finite number >= 0."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise InputTypeError(f"{option} must be a number >= 0, got {value!r}")
     if not np.isfinite(value) or value < 0:

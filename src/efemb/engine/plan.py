@@ -1,4 +1,4 @@
-"""Plan: how every round is run; and Shard: the rows that a round runs on."""
+"""Plan, how every round is run, and Shard, the rows of a round."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Shard:
 class Plan:
     """How every round is run.
 
-    batch_size : rows of a minibatch, None for all of a shard
-    n_rounds : as many as there may be, or, where `scheduled`, as there will be
-    total_rows : of all shards: what a minibatch stands for
+    batch_size : rows of a minibatch, None for all rows of a shard
+    n_rounds : maximum number of rounds or, if `scheduled`, their exact number
+    total_rows : of all shards, to which a minibatch is scaled up
     deterministic : whether steps over a text wait for each other
-    of_one_shard : arrays each row of which is learned from the rows of one shard only
+    of_one_shard : arrays in which each row is learned from the rows of one shard only
     """
 
     space: ParameterSpace
@@ -62,17 +62,17 @@ class Plan:
     def shard_optimizer(self) -> Optimizer:
         """The optimizer of a shard, with a step that makes up for averaging.
 
-        Adagrad moves in proportion to the square root of the rows seen. Each of S shards sees one
-        in S, so their average would move 1 / sqrt(S) as far.
+        Adagrad moves in proportion to the square root of the number of rows. Each of S shards has
+        one row in S, so their average would move 1 / sqrt(S) as far.
         """
         if isinstance(self.optimizer, FirstOrder) and self.n_shards > 1:
             return self.optimizer.faster(math.sqrt(self.n_shards))
         return self.optimizer
 
     def diverged(self, what: str, way_out: str = SMALLER_STEPS) -> DivergenceError:
-        """The error of a training that left the finite numbers.
+        """The error for training that diverged to NaN or infinity.
 
-        What users wrote themselves is named first: a wrong formula looks like a step too long.
+        User-defined ingredients are named first: a wrong formula looks like too long a step.
         """
         own = self.space.spec.own_ingredients()
         if own:
@@ -81,9 +81,9 @@ class Plan:
         return DivergenceError(f"{what}; {way_out}")
 
     def batch_starts(self, n_rows: int) -> range | None:
-        """Where the minibatches of a shard start, None for all rows at once.
+        """Starts of the minibatches of a shard, None for all rows at once.
 
-        A short rest joins the last one.
+        A short remainder is added to the last one.
         """
         if self.batch_size is None or self.batch_size >= n_rows:
             return None

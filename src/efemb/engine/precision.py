@@ -1,4 +1,4 @@
-"""Precision: numbers of any size are fitted alike, in double precision where single fails."""
+"""Precision: double precision for data for which single precision would fail."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from efemb.model.spec import Spec
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-FAR_MEAN = 30.0  # deviations between zero and a mean
-# Gradients are sums of squares over the rows; they are squared and added up once more.
+FAR_MEAN = 30.0  # standard deviations between zero and a mean
+# Gradients are sums of squares over the rows, which are then squared and summed again.
 LARGE_SQUARES = 1e14
 
 
 def working_precision(data: Dataset, spec: Spec, solver: str, dtype: Any) -> Any:
-    """`dtype`, or double where single precision would lose what there is to learn.
+    """`dtype`, or double if single precision would lose relevant information.
 
-    Solver `moments`: a Gram matrix holds squares of the mean beside squares of the deviation, of
-    which rounding leaves nothing once the mean is some hundred deviations away from zero. Any
-    solver: squares of gradients of large values overflow. Counts do neither: they are scaled; but
-    an entry takes itself out of the sum of its basket, and a very large one leaves nothing of it.
+    Solver `moments`: a Gram matrix contains squares of the mean plus squares of the deviation, and
+    the latter are lost to rounding if the mean is some hundred standard deviations from zero. Any
+    solver: squares of gradients of large values overflow. Counts have neither problem, because they
+    are scaled. But an entry is subtracted from the sum of its basket, and next to a very large
+    entry the rest of the basket is lost.
     """
     if np.dtype(dtype) == np.float64 or spec.context.reads_text:
         return np.dtype(dtype)
@@ -46,9 +47,9 @@ def needs_double(moments: ValueMoments, solver: str) -> bool:
 
 
 def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
-    """The model with a dispersion, where one is to be learned, that starts at that of the data.
+    """The model with its dispersion, if it is to be learned, starting at that of the data.
 
-    A row counts as often as its weight says; one without weight changes nothing.
+    Rows count by their weight; a row without weight changes nothing.
     """
     if not spec.family.learns or spec.context.reads_text:
         return spec

@@ -1,4 +1,4 @@
-"""Priors that are left to the data: the ridge on weights, and the precision of the vectors."""
+"""Priors chosen from the data: the ridge on weights, and the precision of the vectors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from efemb.model.priors import Prior
 from efemb.model.spec import Spec
 
 # The penalty on vectors, precision x variance, in units of the largest weight that noise alone
-# would make: the deviation of the noise times the root of the members' squares. Chosen on
-# validation frames of two recordings.
+# would produce: the standard deviation of the noise times the root of the members' squares.
+# Chosen on validation frames of two recordings.
 PRECISION_OF_NOISE = 0.5
 
 
 @dataclass(frozen=True)
 class ChosenPriors:
-    """The model with its priors in numbers, its lists with their ridges, and what to report."""
+    """The model with numeric priors, its lists with their ridges, and a report."""
 
     spec: Spec
     lists: tuple[Lists, ...] | None
@@ -34,10 +34,10 @@ class ChosenPriors:
 def choose_priors(
     spec: Spec, solver: Solver[Any], lists: tuple[Lists, ...] | None, *, keep: bool = False
 ) -> ChosenPriors:
-    """Settle what the model leaves to the data, from the training rows of the solver, and tell it.
+    """Choose the priors that depend on the data, and pass them to the solver.
 
-    Lists that already have a ridge `keep` it. Solvers without Gram matrices take precision 1
-    and no ridge; they refuse a ridge that was asked for.
+    With `keep`, ridges that lists already have are kept. Solvers without Gram matrices use
+    precision 1 and no ridge, and refuse one that was requested.
     """
     chosen = _choose(spec, solver, lists, keep=keep)
     solver.spec = chosen.spec
@@ -49,7 +49,7 @@ def _choose(
 ) -> ChosenPriors:
     if not isinstance(solver, MomentsSolver):
         return priors_without_moments(spec, lists)
-    if solver.flattened:  # a ridge belongs to a pair of entities, not of their numbers
+    if solver.flattened:  # a ridge belongs to a pair of entities, not to pairs of their numbers
         spec = _without_ridge(spec)
     if keep and lists is not None and all(part.ridge is not None for part in lists):
         solver.add_ridge([part.ridge for part in lists])
@@ -89,14 +89,14 @@ def _in_numbers(spec: Spec, precision: float) -> Spec:
 
 
 def priors_without_moments(spec: Spec, lists: tuple[Lists, ...] | None) -> ChosenPriors:
-    """Precision 1 and no ridge, where there are no Gram matrices to choose them by."""
+    """Precision 1 and no ridge, for solvers without Gram matrices."""
     plain = _without_ridge(spec)
     report = {"prior": repr(_in_numbers(plain, 1.0).prior_rho)} if _is_automatic(spec) else {}
     return ChosenPriors(_in_numbers(plain, 1.0), lists, report)
 
 
 def _without_ridge(spec: Spec) -> Spec:
-    """The model without a ridge that was not asked for in numbers."""
+    """The model without a ridge; one that was requested as a number is an error."""
     if spec.weight_ridge not in (None, "auto"):
         raise ParameterError(
             f"weight_ridge={spec.weight_ridge!r} needs Gram matrices: a Gaussian family with the "
@@ -107,11 +107,11 @@ def _without_ridge(spec: Spec) -> Spec:
 
 
 def _precision(solver: MomentsSolver, found: Ridges) -> float:
-    """Precision of the vectors: their penalty takes out what noise alone would put into them.
+    """Precision of the vectors: their penalty removes what noise alone would contribute.
 
     The largest singular value of what noise adds to the weights, times the Gram matrix, grows as
-    the deviation of the noise and the root of the sum of squares of a member. Halves of a weight's
-    norm are the squares of its two vectors, so that is their penalty.
+    the standard deviation of the noise and the root of the sum of squares of a member. Half of a
+    weight's norm is the mean of the squares of its two vectors, so that is their penalty.
     """
     scale = PRECISION_OF_NOISE * math.sqrt(max(found.variance * found.size, 0.0))
     return max(float(f"{scale / solver.variance_at_start(found.variance):.3g}"), 1e-6)

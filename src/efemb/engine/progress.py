@@ -19,13 +19,13 @@ class ProgressBar:
         self._passes = 0
 
     def announce(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         from rich.console import Console
 
         Console(stderr=True).print(text, highlight=False)
 
     def start(self) -> None:
-        """Open the bar; the clock counts the whole fit."""
+        """Open the bar; its clock covers the whole fit."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
         from rich.text import Text
@@ -38,7 +38,7 @@ class ProgressBar:
 
         self._passes = 0
         console = Console(stderr=True)
-        # A log file gets the numbers of the last pass in one line; a bar says nothing there.
+        # A log file gets the numbers of the last pass in one line instead of a bar.
         drawn = [BarColumn()] if console.is_terminal or console.is_jupyter else []
         number, note = TextColumn("pass {task.fields[number]}"), TextColumn("{task.fields[note]}")
         self._bar = Progress(number, *drawn, note, _Clock(), console=console)
@@ -46,13 +46,13 @@ class ProgressBar:
         self._task = self._bar.add_task("fit", total=1.0, number=1, note="")
 
     def step(self, done: float) -> None:
-        """Part of the present pass that is done."""
+        """Show the share of the current pass that is done."""
         if self._bar is None:
             self.start()
         self._bar.update(self._task, completed=done, number=self._passes + 1)
 
     def note(self, status: str) -> None:
-        """Show what a cluster is doing beside the numbers of the last pass."""
+        """Show the status of a cluster beside the numbers of the last pass."""
         self._bar.update(self._task, note=f"{status}{self._last}")
 
     def __call__(self, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Keyed randomness: what is drawn in a round depends on its key, not on what was drawn before.
+"""Keyed randomness: draws of a round depend on its key, not on earlier draws.
 
 So a round can be run again, elsewhere, in another order or after a crash, with the same draws.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Places in this list are part of the key: new purposes go to its end.
+# Positions in this list are part of the key: append new purposes at the end.
 PURPOSES = (
     "order of rows",
     "order of zeros",
@@ -35,7 +35,7 @@ def generator(seed: int, round: int, shard: int, purpose: str) -> np.random.Gene
 
 @dataclass(frozen=True)
 class RoundKey:
-    """Which round of which shard this is.
+    """Identifies a round of a shard.
 
     first_step : steps that a shard made in all earlier rounds
     """
@@ -51,5 +51,5 @@ class RoundKey:
         return generator(self.seed, self.round, self.shard, purpose)
 
     def turn(self, step: int) -> int:
-        """Place of a step of this round among the steps of all shards, as if they took turns."""
+        """Index of a step of this round among the steps of all shards, as if they took turns."""
         return (self.first_step + step) * self.n_shards + self.shard

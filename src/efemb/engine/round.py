@@ -1,4 +1,4 @@
-"""A round: passes over one shard of the data, as a function of the state; and how shards merge."""
+"""A round: passes over one shard, as a function of the state, and the merging of shards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from efemb.engine.search import Search
 from efemb.engine.state import TrainState, Update
 from efemb.model.parameters import Parameters
 
-Watch = Callable[[float], bool]  # of the part of a round that is done; True ends it there
+Watch = Callable[[float], bool]  # takes the share of a round that is done; True ends the round
 
 
 def run_round(
@@ -27,9 +27,9 @@ def run_round(
     *,
     in_place: bool = False,
 ) -> Update:
-    """Train on one shard: a function of its arguments alone.
+    """Train on one shard, as a function of the arguments alone.
 
-    `in_place` says that the arrays of the state are no longer needed: the round works on them.
+    With `in_place`, the arrays of the state are not needed any more, and the round modifies them.
     """
     owned = state if in_place else state.copy()
     solver = shard.solver
@@ -42,24 +42,25 @@ def run_round(
 
 
 def merge(state: TrainState, updates: Sequence[Update], plan: Plan) -> TrainState:
-    """The state after a round, of which `updates` are what each shard made of `state`, in order."""
+    """The state after a round; `updates` are the results of the shards for `state`, in order."""
     first, space = updates[0], plan.space
     if len(updates) == 1:
         return replace(state, **vars(first), round=state.round + 1)
     mean = Averaging(state, plan)
     for update in updates:
-        # The objective of a shard is that of its rows and of the whole prior.
+        # The objective of a shard covers its rows and the whole prior.
         data_term = update.objective - space.log_prior(update.parameters)
         mean.add(update.theta.named(), update.optimizer, update.steps, data_term)
     return mean.merged()
 
 
 class Averaging:
-    """Merges what several shards made of a state, one after the other.
+    """Merges the results of several shards for a state, one after the other.
 
     They are averaged, in the unconstrained space and in double precision, in the order in which
-    they are added. What all have changed is added up instead in arrays whose rows belong to one
-    shard each, where an average would keep little of what that shard has learned; their steps were
+    they are added. In arrays whose rows belong to one shard each, changes are summed instead,
+    because an average would lose most of what that shard has learned; steps were as long as for an
+    average.
     as long as if they were averaged.
     """
 
@@ -78,7 +79,7 @@ class Averaging:
         steps: int,
         data_term: float,
     ) -> None:
-        """Add what one shard made of the state; nothing of it is kept."""
+        """Add the result of one shard; none of its arrays is kept."""
         self.theta.add(theta)
         self.squares.add(optimizer.arrays)
         self.optimizer, self.steps = optimizer.optimizer, max(steps, self.steps)
@@ -102,7 +103,7 @@ class Averaging:
 class _Sums:
     """Sums of arrays of several shards, by name.
 
-    of_one_shard : names of those of which changes are added up, and a share of them is kept
+    of_one_shard : names of the arrays whose changes are summed, scaled by a common factor
     """
 
     def __init__(

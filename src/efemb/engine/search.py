@@ -1,4 +1,4 @@
-"""Search: rounds of L-BFGS on all rows, and the objective as a function of one flat vector."""
+"""Search: rounds of L-BFGS on all rows, and the objective as a function of a flat vector."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def profile_objective(
 
 
 class Flat:
-    """All unconstrained parameters as one vector and back."""
+    """Conversion of all unconstrained parameters to one vector and back."""
 
     def __init__(self, theta: Parameters) -> None:
         self.begin = theta
 
     def start(self) -> Floats:
-        """The vector of the parameters at the start."""
+        """The vector of the initial parameters."""
         return self.gradient(self.begin)
 
     def gradient(self, gradient: Parameters) -> Floats:
-        """The part of the gradient that moves the vector."""
+        """The gradient with respect to the vector."""
         return np.concatenate([array.reshape(-1) for array in gradient.arrays()])
 
     def theta(self, vector: Floats) -> Parameters:
-        """Unconstrained parameters at a vector."""
+        """Unconstrained parameters of a vector."""
         arrays, start = [], 0
         for array in self.begin.arrays():
             stop = start + array.size
@@ -67,9 +67,9 @@ class Flat:
 
 
 class Projected:
-    """alpha as one vector; rho and the intercepts follow from it (variable projection).
+    """alpha as a vector; rho and the intercepts follow from it (variable projection).
 
-    The gradient of the objective along alpha at the best rho is that of the projected objective.
+    The gradient of the projected objective is that of the objective along alpha at the best rho.
     """
 
     def __init__(self, solver: MomentsSolver, theta: Parameters) -> None:
@@ -85,7 +85,7 @@ class Projected:
         return gradient.alpha.reshape(-1)
 
     def theta(self, vector: Floats) -> Parameters:
-        """Parameters at a vector; those of the last one are kept."""
+        """Parameters of a vector; those of the last one are kept."""
         if self.last is not None and self.last[0] is vector:
             return self.last[1]
         alpha = vector.reshape(self.begin.alpha.shape)
@@ -96,12 +96,12 @@ class Projected:
 
 
 def projects(space: ParameterSpace, solver: Solver[Any]) -> bool:
-    """Whether rho is projected out, which is exact."""
+    """Whether rho can be projected out, which is exact."""
     return solver.projects(space)
 
 
 class Search:
-    """One iteration, over alpha alone where the best rho given alpha is known."""
+    """One iteration, over alpha alone if the best rho given alpha is known."""
 
     def __init__(self, solver: Solver[Any], state: TrainState, plan: Plan) -> None:
         assert isinstance(plan.optimizer, LBFGS)
@@ -125,7 +125,7 @@ class Search:
         return value, self.view.gradient(gradient)
 
     def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
-        """Search along one line; it is exhausted where there is no way up."""
+        """Make one line search; the search is exhausted if no ascent is possible."""
         moved = self.search.step()
         if not moved:
             self._check_gradient(key.round)
@@ -140,7 +140,7 @@ class Search:
         )
 
     def _check_gradient(self, iteration: int) -> None:
-        """A search also ends where it cannot compute the length of the gradient."""
+        """A search also ends if the length of the gradient cannot be computed."""
         gradient = self.search.gradient
         if not np.isfinite(float(gradient @ gradient)):
             raise self.plan.diverged(

@@ -1,4 +1,4 @@
-"""TrainState: everything that training changes, as one value; a checkpoint holds its arrays."""
+"""TrainState: everything that training changes, in one object; a checkpoint holds its arrays."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Best:
 
 @dataclass(frozen=True)
 class TrainState:
-    """Where training stands after a round.
+    """The state of training after a round.
 
-    theta : unconstrained parameters: logarithms of arrays that are positive
+    theta : unconstrained parameters: logarithms of positive arrays
     parameters : the parameters themselves; arrays without a constraint are those of `theta`
     optimizer : its name and arrays; no row waits for a lazy update between rounds
-    family : with the dispersion that has been learned
+    family : with the dispersion learned so far
     round : rounds so far;  steps : steps that each shard has made in them
     objective : (estimated) objective of the last round
-    exhausted : whether the optimizer found no way up
-    best : of all rounds so far, None where nothing is held out
+    exhausted : whether the optimizer found no ascent
+    best : best result of all rounds so far, None if nothing is held out
     """
 
     theta: Parameters
@@ -52,16 +52,16 @@ class TrainState:
     def start(
         cls, space: ParameterSpace, start: Parameters, optimizer: OptimizerState | None
     ) -> TrainState:
-        """Before the first round, with copies of all arrays."""
+        """The state before the first round, with copies of all arrays."""
         theta = space.unconstrained(start)
         owned = OptimizerState("", {}) if optimizer is None else optimizer.copy()
         return cls(theta, space.constrained(theta), owned, space.spec.family)
 
     def copy(self) -> TrainState:
-        """The same with arrays of its own, for a round to work on."""
+        """A copy with arrays of its own, which a round may modify."""
         copies = {id(array): array.copy() for array in self.theta.arrays()}
         for array in self.parameters.arrays():
-            if id(array) not in copies:  # others are shared by theta, or by rho and a tied alpha
+            if id(array) not in copies:  # some are shared by theta, or by rho and a tied alpha
                 copies[id(array)] = array.copy()
         theta, parameters = (
             given.like(copies[id(array)] for array in given.arrays())
@@ -87,10 +87,10 @@ class TrainState:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], space: ParameterSpace) -> TrainState:
-        """Undo `to_arrays`, with copies: what is read from a file cannot be changed."""
+        """Undo `to_arrays`, with copies, because arrays read from a file are read-only."""
         theta = _copied({**arrays["parameters"], **arrays["theta"]})
         parameters = space.constrained(theta)
-        # Not computed again: an exponential of some rows may differ from that of all in a bit.
+        # Stored, not recomputed: exponentials of some rows may differ from those of all in one bit.
         for name in arrays["theta"]:
             parameters.named()[name][...] = arrays["parameters"][name]
         best = arrays["best"]
@@ -112,7 +112,7 @@ class TrainState:
 
 @dataclass(frozen=True)
 class Update:
-    """What a round changed: parameters, the optimizer's arrays, steps, and how it went."""
+    """Changes of a round: parameters, the optimizer's arrays, steps, and how it went."""
 
     theta: Parameters
     parameters: Parameters

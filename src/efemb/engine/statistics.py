@@ -1,7 +1,7 @@
-"""Statistics: what a fit must know of all rows before it trains; those of shards add up.
+"""Statistics: what a fit must know about all rows before training; sums over shards.
 
-Nothing here depends on how rows are dealt to shards, so that a shard trains as a part of the
-whole and not as a small data set of its own.
+Nothing here depends on the assignment of rows to shards, so that a shard is trained as a part of
+the whole and not as a small data set of its own.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from efemb.model.contexts.base import BoundContext, or_one
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-BLOCK_ROWS = 64  # copies of so many stay near the core
-OUTWEIGHS = 3e4  # times the rest of its row: taken out of the sum, it leaves three digits of that
+BLOCK_ROWS = 64  # rows whose copies fit into the cache
+OUTWEIGHS = 3e4  # times the rest of its row: subtracting it leaves three digits of the rest
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ValueMoments:
     """Moments of the values of every number, an entity's or one of its D.
 
     n_rows : rows of the data
-    observed : array (N, D), rows in which a number is observed
+    observed : array (N, D), numbers of rows in which each value is observed
     total, squares : arrays (N, D), sums of the values and of their squares
     largest : the largest absolute value
     """
@@ -62,7 +62,7 @@ class ValueMoments:
         return cls(data.n_rows, observed, total, squares, largest)
 
     def __add__(self, other: ValueMoments) -> ValueMoments:
-        """Those of both shards."""
+        """The moments of both shards together."""
         return ValueMoments(
             self.n_rows + other.n_rows,
             self.observed + other.observed,
@@ -83,15 +83,15 @@ class ValueMoments:
 
 
 def has_outweighing_entry(data: Dataset) -> bool:
-    """Whether an entry is so much larger than all others of its row, or than 1 where it is alone.
+    """Whether an entry is far larger than all others of its row, or than 1 if it is alone.
 
-    What rounding leaves of an entry that is alone is divided by 1. A data set has such an entry if
-    any of its shards has.
+    The rounding error that an entry leaves if it is alone is divided by 1. A data set has such an
+    entry if any of its shards has.
     """
-    if data.n_dims > 1:  # those sums are made in double precision anyway
+    if data.n_dims > 1:  # those sums are computed in double precision anyway
         return False
     stored = data.values
-    if not data.is_sparse:  # which may have a third axis of length 1
+    if not data.is_sparse:  # dense values may have a third axis of length 1
         stored = csr_array(np.nan_to_num(stored.reshape(data.n_rows, data.n_entities)))
     size = np.abs(stored.data.astype(np.float64))
     if len(size) == 0 or size.max() <= OUTWEIGHS * min(size.min(), 1.0):
@@ -103,16 +103,16 @@ def has_outweighing_entry(data: Dataset) -> bool:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of the rows to train on: where parameters start, and which entities are popular.
+    """Statistics of the training rows: starting values, and the popularity of entities.
 
     n_rows : rows
-    total : array (N * D,), sums of the values, each row with its weight
+    total : array (N * D,), sums of the values, weighted by row
     weight : array (N * D,), total weight of the rows in which each number is observed
     context_total, context_weight : weighted sum of the sums of scaled contexts, and its weight
-    popularity : array (N,), rows in which an entity occurs, None unless rows are contexts; of
-        words their counts where the vocabulary was made
-    n_members : in effect the members of contexts that are fixed for each entity (one over their
-        number where a scale divides by it), else None
+    popularity : array (N,), number of rows with each entity, None unless rows are contexts; for
+        words, their counts in the text of the vocabulary
+    n_members : effective number of members of contexts that are fixed for each entity (its
+        inverse if a scale divides by it), else None
     is_text : whether rows are the tokens of a text
     """
 
@@ -139,7 +139,7 @@ class Statistics:
         )
 
     def __add__(self, other: Statistics) -> Statistics:
-        """Those of both shards; fixed contexts and the words of a text are the same in both."""
+        """The statistics of both shards together; fixed contexts and word counts are the same."""
         popularity = self.popularity
         if popularity is not None and other.popularity is not None and not self.is_text:
             popularity = popularity + other.popularity
@@ -165,7 +165,7 @@ class Statistics:
 
 
 def count_entities(bound: Any) -> Floats:
-    """In how many rows each entity occurs, where rows are contexts; of words their own counts."""
+    """Number of rows with each entity, if rows are contexts; for words, their own counts."""
     if bound.is_text:
         return np.asarray(bound.word_counts)
     return np.asarray(bound.stored.count_entities(bound.n_entities), dtype=np.float64)
@@ -191,7 +191,7 @@ def _column_totals(bound: Any, row_weight: Floats) -> tuple[Floats, Floats]:
 
 
 def _context_totals(bound: Any, row_weight: Floats) -> tuple[float, float]:
-    """Weighted sum of the sums of scaled contexts, and its weight; of a text those of all words."""
+    """Weighted sum of the sums of scaled contexts, and its weight; for text, those of all words."""
     n_rows = float(bound.n_rows)
     if not bound.shares_rows or bound.scale == "total":
         return n_rows, n_rows
@@ -205,7 +205,7 @@ def _context_totals(bound: Any, row_weight: Floats) -> tuple[float, float]:
 
 
 def _n_members(bound: BoundContext) -> float | None:
-    """Of contexts that are fixed for each entity."""
+    """Effective number of members, for contexts that are fixed for each entity."""
     if bound.lists is None:
         return None
     degree = max(1.0, sum(len(edges.members) for edges in bound.lists) / bound.n_entities)

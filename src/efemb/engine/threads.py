@@ -1,4 +1,4 @@
-"""Workers: run pieces of work of a fixed size in threads and add up the results in order."""
+"""Workers: threads for pieces of work of fixed size, with results in the order of the pieces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from efemb.errors import InputTypeError, ParameterError
 
 LINE_BYTES = 64  # of the cache
 MOST_THREADS = 64
-WORTH_A_THREAD = 1 << 19  # numbers to work on: half a millisecond; waking a thread takes a tenth
+WORTH_A_THREAD = 1 << 19  # numbers: half a millisecond of work; waking a thread takes a tenth
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 def n_threads(n_jobs: int | None) -> int:
     """Number of threads: None is 1, -1 is every core, as in scikit-learn.
 
-    The number is bounded: more than cores would only take memory, and results are the same.
+    The number is bounded, because more threads than cores would only take memory.
     """
     if n_jobs is None:
         return 1
@@ -44,7 +44,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def cut(n: int, size: int) -> list[slice]:
-    """Cut n rows into slices of `size`, the last up to half longer, whatever the threads.
+    """Cut n rows into slices of `size`, the last up to half longer, for any number of threads.
 
     >>> cut(1100, 512)
     [slice(0, 512, None), slice(512, 1100, None)]
@@ -62,17 +62,17 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Floats:
 
 
 class _Shared(Generic[Piece, Result]):
-    """Pieces of work that several threads take from, one after the other."""
+    """Pieces of work that several threads take, one after the other."""
 
     def __init__(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> None:
         self.work, self.pieces = work, pieces
         self.found: dict[int, Result] = {}
         self.failed: dict[int, BaseException] = {}
-        self.left = iter(range(len(pieces)))  # of which no two threads get the same
+        self.left = iter(range(len(pieces)))  # no two threads get the same index
         self.done: SimpleQueue[int] = SimpleQueue()
 
     def help(self) -> None:
-        """Work on what is left; after an error no thread does."""
+        """Work on the remaining pieces, unless there was an error."""
         for place in self.left:
             try:
                 self.found[place] = self.work(self.pieces[place])
@@ -83,7 +83,7 @@ class _Shared(Generic[Piece, Result]):
             self.done.put(place)
 
     def lead(self) -> list[Result]:
-        """Work as well, then wait for what others have taken; results in the order of pieces."""
+        """Work as well, then wait for pieces in progress; returns results in their order."""
         self.help()
         for _ in self.pieces:
             self.done.get()
@@ -94,16 +94,16 @@ class _Shared(Generic[Piece, Result]):
 
 @dataclass(frozen=True)
 class Tuning:
-    """How solvers cut their work. Results depend on it by rounding only; it is never saved.
+    """Sizes of the pieces of work. They affect results only by rounding, and are never saved.
 
-    block_rows, stage_rows : rows whose cells, or only entries, are worked on at a time
-    part_rows : rows of a block that one thread takes at a time
+    block_rows, stage_rows : rows whose cells, or only entries, are processed at a time
+    part_rows : rows of a block that one thread processes at a time
     softmax_rows : rows whose softmax over all entities is in memory at a time
-    tile_bytes : of inner products that stay near the core while they are used four times
-    strip_tiles : tiles after which a thread hands in a gradient of the bag sums
-    most_strips : about; strips are longer where there would be more
-    strip_rows : rows of the gradients of strips that one thread adds up at a time
-    dense : share of stored cells from which on their inner products are read from the tiles
+    tile_bytes : inner products that stay in the cache while they are used four times
+    strip_tiles : tiles after which a thread delivers a gradient of the bag sums
+    most_strips : approximate maximum number of strips, which are longer otherwise
+    strip_rows : rows of the gradients of strips that one thread sums at a time
+    dense : share of stored cells above which their inner products are read from the tiles
     block_numbers : numbers that the generic solver holds for the terms of one block
     """
 
@@ -122,9 +122,9 @@ class Tuning:
 class Workers:
     """A pool of threads, each running its piece with single-threaded BLAS.
 
-    The pieces do not depend on the number of threads and results come back in their order, so
-    sums over them have the same bits for any `n_jobs`. Steps are short (milliseconds), so what a
-    thread waits for is a plain queue, and the thread that calls `map` works too.
+    The pieces do not depend on the number of threads and results are returned in their order, so
+    sums over them have the same bits for any `n_jobs`. Steps are short (milliseconds), so threads
+    wait on a plain queue, and the thread that calls `map` works too.
     """
 
     def __init__(self, n_jobs: int | None = 1, tuning: Tuning | None = None) -> None:
@@ -141,7 +141,7 @@ class Workers:
     def map(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece], size: float = np.inf
     ) -> Iterator[Result]:
-        """Results in the order of the pieces; `size` is the count of numbers they work on."""
+        """Results in the order of the pieces; `size` is the number of values they process."""
         if self.n == 1 or len(pieces) <= 1 or size < WORTH_A_THREAD:
             return map(work, pieces)
         shared = _Shared(work, pieces)
@@ -150,7 +150,7 @@ class Workers:
         return iter(shared.lead())
 
     def ahead(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Iterator[Result]:
-        """Results in the order of the pieces, of which only a few are worked on ahead of time."""
+        """Results in the order of the pieces, with only a few of them computed ahead of time."""
         if self.n == 1:
             yield from map(work, pieces)
             return
@@ -163,7 +163,7 @@ class Workers:
             yield waiting.popleft()()
 
     def begin(self, work: Callable[[Piece], Result], piece: Piece) -> Callable[[], Result]:
-        """Work on a piece meanwhile, if there are threads; the result is that of calling."""
+        """Start a piece in the background, if there are threads; calling the result returns it."""
         if self.n == 1:
             return lambda: work(piece)
         future: Future[Result] = Future()
@@ -178,7 +178,7 @@ class Workers:
         return future.result
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> Floats:
-        """An array of this thread, reused between calls: zeros at first, later anything."""
+        """An array of this thread, reused between calls: zeros at first, later arbitrary values."""
         store: dict[str, Floats] = self._local.__dict__
         size = math.prod(shape)
         kept = store.get(name)
@@ -198,7 +198,7 @@ class Workers:
 def _serve(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
     while (task := tasks.get()) is not None:
         task()
-        del task  # what it works on may be as large as a shard
+        del task  # it may hold arrays as large as a shard
 
 
 @cache
@@ -211,7 +211,7 @@ def _blas() -> Any:
 
 
 class _OneBlasThread:
-    """Holds BLAS at one thread from the first of several fits until the last has ended."""
+    """Limits BLAS to one thread from the first of several fits until the last has ended."""
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
@@ -235,7 +235,7 @@ one_blas_thread = _OneBlasThread()
 
 @contextmanager
 def workers(n_jobs: int | None, tuning: Tuning | None = None) -> Iterator[Workers]:
-    """A pool for one fit, with BLAS held at one thread inside."""
+    """A pool for one fit, inside which BLAS is limited to one thread."""
     pool = Workers(n_jobs, tuning)
     try:
         with one_blas_thread:

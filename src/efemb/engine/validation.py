@@ -25,18 +25,18 @@ MANY_ENTITIES, BLOCK_CELLS = 8192, 1 << 22  # each entry is compared with every 
 
 
 class Validation(ABC):
-    """Something that scores vectors; higher is better."""
+    """Interface of scores of vectors; higher is better."""
 
     @abstractmethod
     def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
         """Weighted sum of the scores of the held-out observations, and the sum of their weights.
 
-        Parts of shards add up; their ratio is the score.
+        Both add up over shards; their ratio is the score.
         """
 
     @abstractmethod
     def use(self, pool: Workers) -> None:
-        """Work in other threads, where those of the last score are gone."""
+        """Use other threads, for instance if those of the last score are closed."""
 
     def score(self, vectors: Factors, family: Family) -> float:
         """Mean score of the held-out observations."""
@@ -47,7 +47,7 @@ class Validation(ABC):
 class EntryValidation(Validation):
     """Held-out entries of row contexts: normalized log-likelihood per unit, or log-density.
 
-    `row_weight` is that of the rows of the entries, by default 1.
+    `row_weight` is the weight of the rows of the entries, 1 by default.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class EntryValidation(Validation):
         self.pieces: list[Cells] | None = None
 
     def use(self, pool: Workers) -> None:
-        """Work in other threads."""
+        """Use other threads."""
         self.pool = pool
 
     def parts(self, vectors: Factors, family: Family) -> tuple[float, float]:
-        """Sum of x log p and of x where the family is scored by shares, else of log-densities."""
+        """Sum of x log p and of x if the family is scored by shares, else of log-densities."""
         spec = replace(self.spec, family=family)
 
         def score(part: Cells) -> Floats:

@@ -1,4 +1,4 @@
-"""Optimizers: how a gradient becomes a step."""
+"""Optimizers, which turn gradients into steps."""
 
 import lazy_loader
 

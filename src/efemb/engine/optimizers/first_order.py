@@ -1,4 +1,4 @@
-"""Optimizers: how a gradient becomes a step. All maximize."""
+"""Optimizers, which turn gradients into steps. All of them maximize."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class OptimizerState:
     arrays: dict[str, Any]
 
     def copy(self) -> OptimizerState:
-        """The same with arrays of its own."""
+        """A copy with arrays of its own."""
         return OptimizerState(self.optimizer, copy.deepcopy(self.arrays))
 
 
 class Optimizer(Ingredient, ABC):
-    """Options of an optimizer; `start` makes the state for one fit."""
+    """Options of an optimizer; `start` creates the state for one fit."""
 
     full_batch: bool = False
-    by_word: ClassVar[bool] = False  # whether the kernels of text know its steps
+    by_word: ClassVar[bool] = False  # whether the kernels for text implement its steps
 
     def check(self) -> None:
         """Raise if an option is out of range."""
@@ -52,19 +52,19 @@ class Stepper(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Floats]:
-        """Arrays that a checkpoint must keep."""
+        """Arrays for a checkpoint."""
 
     @abstractmethod
     def restore(self, state: dict[str, Floats]) -> None:
-        """Undo `state`, whose arrays the stepper works on from now on."""
+        """Undo `state`; the stepper works on these arrays from then on."""
 
 
 class RowStepper(Stepper, ABC):
-    """One that leaves rows without a gradient where they are, but for the prior."""
+    """A stepper that changes rows without a gradient only by the prior."""
 
     @abstractmethod
     def step_rows(self, move: Move, rows: Ints, waited: Floats, pool: Workers) -> None:
-        """Step on some rows only, which the gradients cover.
+        """Step on the rows that the gradients cover.
 
         A row is shrunk for all the steps it has `waited` since its last visit.
         """
@@ -74,20 +74,20 @@ class FirstOrder(Optimizer, ABC):
     """An optimizer that works on minibatches."""
 
     averages: ClassVar[bool] = False  # whether the arrays of several shards may be averaged
-    sums_squares: ClassVar[bool] = False  # steps are divided by roots of summed squares
+    sums_squares: ClassVar[bool] = False  # whether steps are divided by roots of summed squares
     decay: float | str = 0  # of the step
-    epsilon: float = 0.0  # what the sums of squares begin with
+    epsilon: float = 0.0  # initial value of the sums of squares
     step: float
 
     def faster(self, factor: float) -> Self:
-        """The same with a longer step."""
+        """The same optimizer with a longer step."""
         other = copy.copy(self)
         other.step = self.step * factor
         return other
 
     @abstractmethod
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
-        """State for one fit."""
+        """Initial state for one fit."""
 
 
 class Adagrad(FirstOrder):
@@ -98,10 +98,10 @@ class Adagrad(FirstOrder):
     step : float
         The "Adagrad constant".
     epsilon : float
-        Keeps the steps of a number whose gradients were tiny from being full ones. g is here the
-        gradient of a minibatch as it is, not scaled up to all rows (solver "windows": of a word).
-        With about 0.01, entities that were seen a few times move little, which is worth more than
-        any choice of `step` where many are rare.
+        Prevents full steps for numbers whose gradients were tiny. Here g is the
+        gradient of a minibatch, not scaled up to all rows (solver "windows": of a word).
+        With about 0.01, entities that were seen only a few times move little, which matters more
+        than the choice of `step` if many entities are rare.
     """
 
     averages = True
@@ -113,7 +113,7 @@ class Adagrad(FirstOrder):
         self.epsilon = epsilon
 
     def check(self) -> None:
-        """`epsilon` keeps 0 / 0 away, so it is positive."""
+        """`epsilon` must be positive, to avoid 0 / 0."""
         super().check()
         positive_number(self, "epsilon")
 
@@ -130,7 +130,7 @@ class Adam(FirstOrder):
     step : float, default=0.01
         Length of a step.
     beta1, beta2 : float, default=0.9, 0.999
-        How much of the means of gradients and of their squares is kept in each step.
+        Decay rates of the means of gradients and of their squares.
     epsilon : float, default=1e-8
         Added to the square root of the mean square.
     """
@@ -152,14 +152,14 @@ class SGD(FirstOrder):
     """Plain steps along the gradient divided by the number of rows, with decay.
 
     The step at time t is step / (1 + decay t); with decay="linear" (solver "windows" only, whose
-    passes are planned) it falls in a line from `step` to 0 over all passes.
+    passes are planned) it decreases linearly from `step` to 0 over all passes.
 
     Parameters
     ----------
     step : float, default=0.05
         Length of the first step, per unit of the mean gradient of a row.
     decay : float or "linear", default=0.0
-        How fast steps become shorter; 0 keeps them.
+        How fast steps become shorter; 0 keeps them constant.
     """
 
     by_word = True
@@ -169,7 +169,7 @@ class SGD(FirstOrder):
         self.decay = decay
 
     def check(self) -> None:
-        """`decay` is a number >= 0 or "linear"."""
+        """`decay` must be a number >= 0 or "linear"."""
         super().check()
         if self.decay != "linear":
             positive_number(self, "decay", zero=True)
@@ -177,7 +177,7 @@ class SGD(FirstOrder):
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
         """No state but the time."""
         if isinstance(self.decay, str):
-            raise ParameterError("SGD(decay='linear') needs solver 'windows': give a number here")
+            raise ParameterError("SGD(decay='linear') needs solver 'windows': pass a number here")
         return _SgdStepper(self, n_rows)
 
 
@@ -196,7 +196,7 @@ class LBFGS(Optimizer):
         self.memory = memory
 
     def check(self) -> None:
-        """`memory` is a whole number."""
+        """`memory` must be a whole number."""
         whole("LBFGS.memory", self.memory)
 
 
@@ -207,7 +207,7 @@ class _AdagradStepper(RowStepper):
         self._room: dict[int, Floats] = {}
 
     def _side_by_side(self, move: Move, i: int) -> Floats:
-        """A gradient without gaps: in a model with terms it is a part of a wider array."""
+        """A contiguous gradient; in a model with terms it is part of a wider array."""
         gradient = move.gradients[i]
         if gradient.flags.c_contiguous:
             return gradient
@@ -318,5 +318,5 @@ class _SgdStepper(RowStepper):
 
 
 def _adopted(arrays: list[Floats], state: dict[str, Floats], name: str) -> list[Floats]:
-    """The arrays of a state, in the precision of the present ones."""
+    """The arrays of a state, in the precision of the current ones."""
     return [np.asarray(state[f"{name}{i}"], array.dtype) for i, array in enumerate(arrays)]

@@ -15,9 +15,9 @@ ARMIJO, CURVATURE = 1e-4, 0.9
 
 
 class LimitedMemory:
-    """Iterates of L-BFGS on one flat vector; `step` returns False where no ascent is left.
+    """Iterates of L-BFGS on one flat vector; `step` returns False if no ascent is possible.
 
-    With a `state` of an earlier search it resumes there.
+    With the `state` of an earlier search it resumes there.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class LimitedMemory:
         return {"x": self.x, "value": self.value, "gradient": self.gradient, "pairs": pairs}
 
     def refresh(self) -> None:
-        """Evaluate again where it stands: the function itself has changed."""
+        """Evaluate again at the current point, because the function itself has changed."""
         self.value, self.gradient = self.evaluate(self.x)
 
     def direction(self) -> Floats:
@@ -76,7 +76,7 @@ class LimitedMemory:
             return self.step()
         x, value, gradient = point
         s, y = x - self.x, self.gradient - gradient
-        curvature, change = float(s @ y), float(y @ y)  # which may be too small for a square
+        curvature, change = float(s @ y), float(y @ y)  # either may underflow
         if change > 0 and curvature > 1e-10 * change**0.5 * float(s @ s) ** 0.5:
             self.pairs.append((s, y, 1.0 / curvature))
         self.x, self.value, self.gradient = x, value, gradient

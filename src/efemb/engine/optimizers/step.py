@@ -1,4 +1,4 @@
-"""Move: what an optimizer is given for one step."""
+"""Move: the arguments of one step of an optimizer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from efemb.model.space import positive_exp
 
 @dataclass(frozen=True)
 class Move:
-    """Arrays to change, the gradients of the data term, and what is done to both.
+    """Arrays to change, the gradients of the data term, and how both are changed.
 
-    vectors : for an array that holds logarithms the vectors themselves, else None; the gradient is
-        then that of the vectors, which shrink as well, and they follow the array
+    vectors : for an array of logarithms the vectors themselves, else None; the gradient is
+        then that of the vectors, which are also shrunk, and they are updated with the array
     """
 
     arrays: list[Floats]
@@ -28,15 +28,15 @@ class Move:
 
     @property
     def size(self) -> int:
-        """How many numbers there are gradients of."""
+        """Number of elements that have gradients."""
         return sum(gradient.size for gradient in self.gradients)
 
     def vectors_of(self, i: int) -> Floats | None:
-        """Factors of the array, None where it does not hold logarithms."""
+        """Factors of the array, None unless it holds logarithms."""
         return self.vectors[i] if self.vectors else None
 
     def without_vectors(self) -> Move:
-        """The same with the chain rule applied, for optimizers that do not know of vectors."""
+        """The same with the chain rule applied, for optimizers that do not support vectors."""
         gradients, shrinkage = list(self.gradients), list(self.shrinkage)
         for i, gradient in enumerate(self.gradients):
             vectors = self.vectors_of(i)
@@ -46,7 +46,7 @@ class Move:
         return Move(self.arrays, gradients, self.scale, shrinkage)
 
     def refresh_vectors(self) -> None:
-        """Let the vectors follow the arrays."""
+        """Update the vectors from the arrays."""
         for i, array in enumerate(self.arrays):
             vectors = self.vectors_of(i)
             if vectors is not None:
