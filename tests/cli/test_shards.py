@@ -96,7 +96,7 @@ def test_lines_beyond_memory_become_shards_by_themselves(
     ("options", "match"),
     [
         (("--store", "s", "--replicas", "2"), "--replicas needs --cluster"),
-        (("--store", "s", "--row", "trip"), "do not go with a store"),
+        (("--store", "s", "--row", "trip"), "cannot be used with a store"),
         (("--cluster", "local:x"), "not a cluster"),
     ],
 )

@@ -114,7 +114,12 @@ def test_groups_by_a_feature_are_the_same_model_as_labels(tmp_path: Any) -> None
     ("family", "values", "kind", "match"),
     [
         (efemb.Mixed({"age": "gaussian"}), TABLE, DataError, "no family for 'visits'"),
-        (efemb.Mixed({**KINDS, "size": "poisson"}), TABLE, DataError, "'size', but the data have no such"),
+        (
+            efemb.Mixed({**KINDS, "size": "poisson"}),
+            TABLE,
+            DataError,
+            "'size', but the data have no such",
+        ),
         (efemb.Mixed({}), TABLE, InputTypeError, "mapping"),
         (efemb.Mixed(KINDS, by="kind"), TABLE, DataError, "feature"),
         (efemb.Mixed({**KINDS, "age": "categorical"}), TABLE, ParameterError, "single numbers"),

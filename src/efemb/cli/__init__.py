@@ -18,9 +18,9 @@ from efemb.cli._arguments import StrictCommand, replace_old_options
 from efemb.cli._output import echo, remark
 from efemb.errors import EfembError
 
-REFUSED: Final = 2  # 1 is left to errors that nobody expected, which show a traceback
+REFUSED: Final = 2  # 1 is for unexpected errors, which show a traceback
 INTERRUPTED: Final = 130
-# What typer raises for wrong options; its class has moved between packages.
+# The error of typer for invalid options, whose class has moved between packages.
 _USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
 
 
@@ -43,7 +43,7 @@ def _options(
     \b
       efemb datasets sample-trips --out trips.csv   get simulated trips to try
       efemb fit trips.csv --out model               fit a model to a file
-      efemb similar model yogurt                    ask it; or complements, ...
+      efemb similar model yogurt                    query it; or complements, ...
       efemb demo                                    all of this, with a report
 
     For examples and all options of a command: efemb COMMAND --help
@@ -55,7 +55,7 @@ def build(asked: str | None = None) -> typer.Typer:
 
     If `asked` is one of the commands, the other files are not read.
     """
-    # Plain help: examples keep their lines, and there are no colors to switch off.
+    # Plain help: examples keep their lines, and there are no colors to disable.
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_options)
     files = [info.name for info in pkgutil.iter_modules(__path__) if info.name[0] != "_"]
@@ -66,7 +66,7 @@ def build(asked: str | None = None) -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 2 with one line that explains what went wrong."""
+    """Run the command line and exit with 0, or with 2 and a line that explains the error."""
     typed = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         # Labels may contain letters that this terminal or file cannot show.
@@ -100,7 +100,7 @@ def _stop(message: Any, code: int) -> None:
 
 
 def _describe(error: OSError) -> str:
-    """The file and what is wrong with it, without the error number."""
+    """The file and the problem with it, without the error number."""
     if error.filename is None or error.strerror is None:
         return error.strerror or str(error)
     return f"{error.filename}: {error.strerror}"

@@ -98,25 +98,25 @@ Rows = Annotated[
     list[str] | None,
     typer.Option(
         "--row",
-        help="Column of who shops, such as household: learn its vectors and history; repeat for "
-        "several.",
+        help="Column that identifies the customer, such as household: learn its vectors and "
+        "history; repeat for several.",
         metavar="COLUMN",
     ),
 ]
 Week = Annotated[
-    str | None, typer.Option(help="Column of the week: learn its season.", metavar="COLUMN")
+    str | None, typer.Option(help="Column of the week: learn seasonal effects.", metavar="COLUMN")
 ]
 Price = Annotated[
     str | None,
     typer.Option(
-        help="Column of what was paid for a line: learn elasticities by week; needs --week.",
+        help="Column of the amount paid for a line: learn elasticities by week; needs --week.",
         metavar="COLUMN",
     ),
 ]
 Features = Annotated[
     Path | None,
     typer.Option(
-        help="Table with one line per item (department, brand): learn what items share.",
+        help="Table with one line per item (department, brand): learn vectors of features.",
         metavar="FILE",
     ),
 ]
@@ -160,7 +160,7 @@ RENAMED: Final = {"--number": "--n"}
 
 
 class StrictCommand(TyperCommand):
-    """A command that rejects an option of one value that is passed twice."""
+    """A command that rejects a single-valued option that is passed twice."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check the arguments, then parse them."""
@@ -173,8 +173,8 @@ class StrictCommand(TyperCommand):
 def decode_letters(value: Any) -> Any:
     """Text, or each text of a sequence, with the letters that were typed.
 
-    Where the locale is not UTF-8 (LANG=C), Python keeps other bytes of an argument as surrogates.
-    Paths must stay as they are, or the system would not find the files.
+    If the locale is not UTF-8 (LANG=C), Python keeps other bytes of an argument as surrogates.
+    Paths must stay unchanged, or the system would not find the files.
 
     >>> decode_letters("caf\\udcc3\\udca9"), decode_letters(3)
     ('café', 3)
@@ -185,12 +185,12 @@ def decode_letters(value: Any) -> Any:
         return value
     try:
         return value.encode("utf-8", "surrogateescape").decode("utf-8")
-    except UnicodeError:  # another encoding: left as it is, and reported as unknown
+    except UnicodeError:  # another encoding: unchanged, and reported as unknown
         return value
 
 
 def find_repeated(arguments: Sequence[str], command: Any) -> str | None:
-    """An option that takes one value and was passed twice; the last would win silently."""
+    """A single-valued option that was passed twice; the last one would win silently."""
     single = {
         name: option.name
         for option in command.params
@@ -199,7 +199,7 @@ def find_repeated(arguments: Sequence[str], command: Any) -> str | None:
     }
     seen: set[str] = set()
     for argument in arguments:
-        if argument == "--":  # what follows are values, not options
+        if argument == "--":  # followed by values, not options
             return None
         name = argument.partition("=")[0]
         if single.get(name) in seen:
@@ -210,7 +210,7 @@ def find_repeated(arguments: Sequence[str], command: Any) -> str | None:
 
 
 def replace_old_options(arguments: Sequence[str], warn: Callable[[str], None]) -> list[str]:
-    """Arguments with today's names of options; `warn` hears of every old one.
+    """Arguments with current names of options; `warn` is called for every old one.
 
     >>> replace_old_options(["similar", "model", "--number=3"], print)
     --number is deprecated and will be removed in version 0.4; use --n

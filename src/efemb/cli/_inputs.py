@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
     from efemb.data.readers.guess import Guess
 
-CUSTOMER = "customer_column"  # in the report: a column that seems to say who shops
+CUSTOMER = "customer_column"  # report entry: a column that seems to identify the customer
 TEXT_ONLY = ("cbow", "skip-gram", "poisson-text")
 _CONTENTS = {
     "baskets": "transactions",
@@ -29,7 +29,7 @@ _CONTENTS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file; `say` hears everything that was inferred."""
+    """How to read a file; `say` reports everything that was inferred."""
 
     basket: Sequence[str] | None = None
     item: str | None = None
@@ -94,8 +94,8 @@ class Reading:
         return efemb.read_matrix(data.values.T, entities=data.row_labels, **options)
 
     def columns(self, path: Path | None) -> dict[str, Any]:
-        """Names of the columns of transactions, inferred from a file where they are not given."""
-        if path is None:  # a remote file is not looked into
+        """Names of the columns of transactions, inferred from a file if they are not specified."""
+        if path is None:  # remote files are not examined
             if not self.basket or self.item is None:
                 raise ParameterError("--basket and --item name the columns of remote files")
             columns = {"basket": list(self.basket), "item": self.item, "count": self.count}
@@ -103,7 +103,7 @@ class Reading:
         guess = self._guess(path, None)
         if guess.kind != "baskets" or guess.lines:
             raise ParameterError(
-                f"{path.name} is {_CONTENTS[guess.kind]}: a store of shards is made of tables "
+                f"{path.name} is {_CONTENTS[guess.kind]}: a store of shards is made from tables "
                 "with one line per item of a basket"
             )
         columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
@@ -195,7 +195,7 @@ class Reading:
         return data._replace(data.values, report={**data.report, CUSTOMER: guess.customer})
 
     def _shop_options(self) -> dict[str, Any]:
-        """Columns of rows, prices and features, where they are asked for."""
+        """Options for rows, prices and features, if they were requested."""
         if self.price is not None and self.week is None:
             raise ParameterError("--price needs --week, the column of the week of each line")
         names = [*self.rows, *([] if self.week is None else [self.week])]
@@ -220,7 +220,7 @@ class Reading:
                 self.say(f"feature {name!r} is missing for {_plural(number, 'item')}")
         if report.get("returned"):
             self.say(f"{report['returned']:,} items of baskets were returned completely")
-        # Baskets and items without a usable line, such as an invoice of returns, are among them.
+        # Baskets and items without a usable line, such as an invoice of returns, are included.
         unusable = "without a usable line"
         rare = f"in fewer than {self.min_count} baskets" if self.min_count > 1 else unusable
         small = f"with fewer than {self.min_items} items" if self.min_items > 1 else unusable

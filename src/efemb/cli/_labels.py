@@ -1,4 +1,4 @@
-"""Questions to a saved model: loading it, and reading labels and contexts as people type them."""
+"""Queries of a saved model: loading it, and reading labels and contexts as people type them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def open_model(path: Path) -> FittedEmbedding:
-    """Load an embedding; that of a model of baskets answers questions about vectors."""
+    """Load an embedding; for a basket model, the one that answers questions about vectors."""
     return embedding_of(efemb.load(path), path)
 
 
@@ -34,9 +34,9 @@ def embedding_of(model: Any, path: Path) -> FittedEmbedding:
 
 
 class Labels:
-    """Labels of a model by what people type: any part of a label that no other label has.
+    """Resolves typed text to labels of a model: any part of a label that is unambiguous.
 
-    A part that was completed is reported on standard error, and so are unknown labels that are
+    Completed parts are reported on standard error, and so are unknown labels that are
     skipped.
     """
 
@@ -48,7 +48,7 @@ class Labels:
         self._choice = Choice(self.entities, match="prefix")
 
     def find(self, typed: str) -> Any:
-        """The label that was meant."""
+        """The label that the text means."""
         typed = decode_letters(typed)
         label = self.entities[self._choice.code(typed)]
         if str(label) != typed:
@@ -117,7 +117,7 @@ def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> 
         return None
     from efemb.cli._inputs import Reading
 
-    # Items bought alone count: they are the evidence for substitutes.
+    # Items that are bought alone count, too: they are evidence for substitutes.
     options: dict[str, Any] = {"min_count": 1, "min_items": 1, "progress": True, "say": remark}
     return Reading(**reading, **options).read_for(path, model)
 
@@ -131,7 +131,7 @@ def open_pair_question(
     skip_unknown: bool,
     **reading: Any,
 ) -> tuple[FittedEmbedding, Any, dict[str, Any]]:
-    """A saved model, the items that are asked about, and options of a question about pairs."""
+    """A saved model, the items in question, and options of a question about pairs."""
     model = open_model(path)
     labels = Labels(model, skip_unknown=skip_unknown)
     query = labels.query(items)

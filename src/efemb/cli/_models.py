@@ -1,4 +1,4 @@
-"""Making, fitting and scoring a model for a command."""
+"""Create, fit and score a model for a command."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
 BASKET = "basket"  # `BasketEmbedding`
-LEAST_BASKETS = 50  # of which some are held out for its weights
+LEAST_BASKETS = 50  # minimum, because some are held out to fit the weights
 MAX_COMPONENTS = {BASKET: 100}
 USUAL_COMPONENTS = 50
 LEAST_SEEN = 3  # observations per component of an item; longer vectors overfit
 N_ROW_COMPONENTS = 20
 N_WEEK_COMPONENTS = 10
 NEIGHBOR_MODELS = ("g-emb", "ng-emb")
-WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # accept quantities between counts
+WEIGHED = ("p-emb", "p-emb-dw", "ap-emb", "categorical")  # accept fractional quantities
 
 
 def choose_model(
@@ -42,7 +42,7 @@ def choose_model(
         say("model: b-emb, the default for text")
         return "b-emb"
     family, why = guess_family(data)
-    # Raw fluorescence is often integers, but positions and neighbors mean a recording.
+    # Raw fluorescence often consists of integers, but positions and neighbors mean a recording.
     if data.positions is not None:
         family, why = "gaussian", "the columns have positions"
     elif neighbors is not None and not data.is_sparse:
@@ -52,14 +52,14 @@ def choose_model(
 
 
 def _are_plain_baskets(data: Any, reading: Reading) -> bool:
-    """Whether there are enough baskets, and nothing named that `BasketEmbedding` cannot use."""
+    """Whether there are enough baskets, and no options that `BasketEmbedding` cannot use."""
     if isinstance(data, efemb.Corpus) or not data.is_sparse or data.n_rows < LEAST_BASKETS:
         return False
     return not _names_more_than_customers(reading)
 
 
 def choose_components(k: int | None, data: Any, say: Say, model: str = "") -> int:
-    """The specified length, or one that the data are large enough for."""
+    """The specified length, or one for which the data are large enough."""
     if k is not None:
         return k
     most = MAX_COMPONENTS.get(model, USUAL_COMPONENTS)
@@ -114,13 +114,13 @@ def make_model(
         options["context"] = efemb.Window(window)
     if neighbors is not None:
         options["context"] = efemb.Neighbors(neighbors)
-    if not text and data.is_sparse and name in WEIGHED:  # kilograms beside pieces
+    if not text and data.is_sparse and name in WEIGHED:  # such as kilograms
         options["allow_real"] = True
     return model_named(name, k, text=text, **options)
 
 
 def choose_structure(data: Any, say: Say) -> Any:
-    """Vectors by all features of the items that vary."""
+    """Structure with all features of the items that vary."""
     columns = {name: column.tolist() for name, column in data.features.items()}
     names = [name for name, column in columns.items() if len(set(map(str, column))) > 1]
     if not names:
@@ -131,7 +131,7 @@ def choose_structure(data: Any, say: Say) -> Any:
 
 
 def further_options(name: str, reading: Reading, data: Any, say: Say) -> dict[str, Any]:
-    """Options of a model for what was named beside baskets, items and counts."""
+    """Options of a model for columns other than baskets, items and counts."""
     if name == BASKET:
         if _names_more_than_customers(reading):
             raise ParameterError(
@@ -153,12 +153,12 @@ def _names_more_than_customers(reading: Reading) -> bool:
 
 
 def make_terms(reading: Reading, say: Say) -> list[Any]:
-    """Terms of the predictor for the columns that were named; all of them are reported."""
+    """Terms of the predictor for the specified columns; all of them are reported."""
     terms: list[Any] = []
     for column in reading.rows:
         terms += [efemb.History(column), efemb.RowVectors(column, N_ROW_COMPONENTS)]
     if reading.week is not None:
-        prior = efemb.Normal(100.0)  # seasons are small beside tastes
+        prior = efemb.Normal(100.0)  # seasonal effects are small compared with tastes
         terms.append(efemb.RowVectors(reading.week, N_WEEK_COMPONENTS, prior=prior))
     if reading.price is not None:
         terms.append(efemb.CellCovariate("price", log=True))
@@ -169,7 +169,7 @@ def make_terms(reading: Reading, say: Say) -> list[Any]:
 
 @contextmanager
 def warnings_as_remarks(say: Say) -> Iterator[None]:
-    """Turn warnings, such as a limit of passes that was reached, into remarks."""
+    """Turn warnings, such as that a limit of passes was reached, into remarks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -178,7 +178,7 @@ def warnings_as_remarks(say: Say) -> Iterator[None]:
 
 
 def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:
-    """Score on held-out data, beside a model without context where there is one."""
+    """Score on held-out data, beside a model without context if there is one."""
     if isinstance(train, efemb.Corpus):
         words = efemb.evaluation.held_out_words(model, test)
         return {"score": words.log_likelihood, "popularity": words.unigram}
@@ -192,7 +192,7 @@ def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:
 
 
 def _score_real(model: Any, test: Any, rival: Any, seen: Any) -> dict[str, float]:
-    """Squared errors, R^2, and the log-density without context, of one variance as in the model."""
+    """Squared errors, R^2, and the log-density without context at the model's single variance."""
     import numpy as np
 
     from efemb.baselines.arrays import normal_log_density
@@ -212,7 +212,7 @@ def _score_real(model: Any, test: Any, rival: Any, seen: Any) -> dict[str, float
 
 
 def describe_useless(score: float, rival: float, *, larger_is_better: bool = True) -> str:
-    """A plain word about a model that is no better than one without context; else empty."""
+    """A remark about a model that is no better than one without context; else empty."""
     better = score > rival if larger_is_better else score < rival
     if better:
         return ""

@@ -1,4 +1,4 @@
-"""How commands answer: tables for people, JSON for programs; remarks go to standard error."""
+"""Output of commands: tables for people, JSON for programs; remarks go to standard error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDINGS = (".png", ".svg", ".pdf")
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text, which may contain labels and paths that would command the terminal."""
+    """Print text, with control characters of labels and paths escaped."""
     typer.echo(printable(text), err=err)
 
 
@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
 
 
 def remark(text: str) -> None:
-    """Print a remark beside the answer."""
+    """Print a remark to standard error."""
     echo(text, err=True)
 
 
@@ -80,7 +80,7 @@ def ignore(text: str) -> None:
 
 
 def make_reporter(quiet: bool) -> Say:
-    """The function that hears the remarks of a command."""
+    """The function that prints the remarks of a command."""
     return ignore if quiet else remark
 
 

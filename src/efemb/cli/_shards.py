@@ -1,4 +1,4 @@
-"""Stores of shards on the command line: made, chosen where data are large, and fitted from."""
+"""Stores of shards on the command line: creation, automatic choice, and fits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from efemb.cli._output import Say
 from efemb.data import memory
 from efemb.errors import EfembError, ParameterError
 
-# Bytes of memory for a byte of the file, as measured: 100 bytes per line.
+# Bytes of memory per byte of the file, as measured for 100 bytes per line.
 BYTES_BY_SUFFIX = {".parquet": 30, ".pq": 30, ".csv": 6, ".tsv": 6}
 
 Cluster = Annotated[
@@ -82,7 +82,7 @@ def prepare_store(
 
 
 def _address(path: Path) -> str:
-    """A path as it was typed: pathlib joins the slashes of an address."""
+    """A path as it was typed: pathlib merges the slashes of an address."""
     text = str(path)
     for scheme in ("s3", "gs", "gcs", "hdfs", "abfs", "file"):
         if text.startswith(f"{scheme}:/") and not text.startswith(f"{scheme}://"):
@@ -101,7 +101,7 @@ def _report(report: dict[str, Any], say: Say) -> None:
 
 @dataclass(frozen=True)
 class ShardRun:
-    """Where a fit on shards runs: its store, cluster, checkpoint, and what is held out."""
+    """Where a fit on shards runs: store, cluster, checkpoint, and the held-out share."""
 
     store: Path
     cluster: str | None
@@ -135,7 +135,7 @@ def choose_store(
 
 
 def _estimate(files: Sequence[Path]) -> tuple[int, int | None]:
-    """Bytes that reading and fitting lines in memory takes, and what is free."""
+    """Bytes needed to read and fit lines in memory, and free bytes."""
     tables = {".parquet", ".pq", ".csv", ".tsv", ".gz", ".bz2", ".xz"}
     need = 0
     for path in files:
@@ -144,7 +144,7 @@ def _estimate(files: Sequence[Path]) -> tuple[int, int | None]:
         elif path.is_dir() or any(sign in str(path) for sign in "*?["):
             from efemb.data.store.remote import list_files
 
-            with suppress(EfembError):  # explained where the files are read
+            with suppress(EfembError):  # reported when the files are read
                 listed = list_files(str(path)) or {}
                 need += sum(
                     size * BYTES_BY_SUFFIX.get(Path(name).suffix.lower(), 20)
@@ -161,12 +161,12 @@ def fit_from_shards(
     components: int | None,
     options: dict[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
-    """Prepare a store where there is none, and fit from it; the model and its summary."""
+    """Prepare a store unless there is one, and fit from it; returns the model and its summary."""
     from efemb import shards
 
     if reading.rows or reading.week or reading.price or reading.layout:
         raise ParameterError(
-            "--row, --week, --price and --layout do not go with a store of shards: leave them "
+            "--row, --week, --price and --layout cannot be used with a store of shards: leave them "
             "out, or fit in memory"
         )
     if run.replicas is not None and run.cluster is None:

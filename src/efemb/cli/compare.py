@@ -203,7 +203,7 @@ def _score(
 
 
 def _select_columns(table: Table) -> Table:
-    """The columns that people look at, under short names."""
+    """The most relevant columns, under short names."""
     names = {"n_components": "components"}
     columns = {names.get(name, name): table[name] for name in table.columns}
     return efemb.Table({name: columns[name] for name in COLUMNS if name in columns})

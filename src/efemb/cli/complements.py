@@ -31,7 +31,8 @@ def command(
     """List what an item in a basket makes more likely.
 
     Items are ranked by the inner product rho . alpha, which is large for complements. With --data,
-    those that are surely more often together than by chance come first, and the rest is marked.
+    items that are bought together significantly more often than by chance come first, and the
+    others are marked.
 
     \b
       efemb complements model milk

@@ -1,4 +1,4 @@
-"""`efemb datasets`: which public data sets there are and where, and fetching one."""
+"""`efemb datasets`: list public data sets, or fetch one."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _write_matrix(data: Any, out: Path) -> list[Path]:
 def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return "" if value != value else str(value)  # the shortest text that gives the number back
+    return "" if value != value else str(value)  # the shortest text that restores the number
 
 
 def _separator(out: Path) -> str:
@@ -171,7 +171,7 @@ def _print_list(table: Table) -> None:
 
     grid = Grid(box=None, padding=(0, 2, 1, 0), show_header=False)
     grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")  # a path or an address must stay whole to be copied
+    grid.add_column(overflow="fold")  # so that paths and addresses can be copied
     for row in table:
         source = f"on this machine: {row['where']}" if row["here"] else row["where"]
         text = f"{row['shape']} ({row['megabytes']:g} MB)\n{source}\nterms: {row['terms']}"

@@ -23,7 +23,7 @@ PASSES = 12
 LEAST_BASKETS = 300  # the vectors of rarely bought items are imprecise
 LEAST_TOGETHER = 5
 SHOWN_ITEMS, SHOWN = 4, 3
-# Of contexts that are thinned in the fit, so that a basket of one item is completed sensibly.
+# Contexts are thinned in the fit, so that a basket of one item is completed sensibly.
 PSEUDO_COUNT, THINNING = 5.0, 0.3
 SCORES = ("model", "score", "difference", "difference_error", "verdict", "recall@10", "mrr@100")
 DETAILS = ("kind", "mutual_z", "lift_low", "lift_high")  # of answers, not in the report
@@ -36,13 +36,13 @@ MAP = (
 )
 RELATIONS = (
     "Bars to the right are complements: the item in a basket makes them more likely, and they are "
-    "surely bought together more often than by chance. Bars to the left make each other less "
-    "likely; substitutes among them share the same company but are seldom bought together."
+    "bought together significantly more often than by chance. Bars to the left make each other "
+    "less likely; substitutes among them fit the same baskets but are seldom bought together."
 )
 SUBSTITUTES = "Substitutes: similar, but bought together significantly less often than by chance"
 COMPLEMENTS = "Complements: largest rho . alpha, bought together at least 5 times"
 TOPICS = "Topics: leading items of five dimensions after varimax rotation"
-# What the tables show, in words.
+# Descriptions of the tables.
 WORDS = {
     SIMILAR: "Items whose embeddings point in the same direction: they are bought in the same "
     "situations, whether or not they are bought together. Three for each of the most frequent "
@@ -52,8 +52,8 @@ WORDS = {
     "other, lift the ratio of the two, and share the part of the trips with the item that also "
     "contain the other.",
     SUBSTITUTES: "Items that fit the same baskets but are bought together significantly less "
-    "often than by chance (a lift below 1): one of them takes the place of the other. An item "
-    "that is not listed here has none of which the trips are sure.",
+    "often than by chance (a lift below 1): one of them takes the place of the other. For items "
+    "that are not listed, the trips do not confirm any.",
     TOPICS: "The dimensions of the vectors, rotated (varimax) so that each has few large entries, "
     "which makes them readable: items at the top of a dimension tend to be bought on the same "
     "kind of trip.",
@@ -134,7 +134,7 @@ def _fit(
         components, context=context, n_iter_no_change=2, callbacks=[is_late], **stops
     )
     start = time.perf_counter()
-    # A demonstration stops early on purpose: no warning about it.
+    # A demonstration stops early on purpose, so suppress the warning about it.
     with warnings_as_remarks(ignore):
         model.fit(train)
     return model, time.perf_counter() - start
@@ -204,7 +204,7 @@ def _write_report(model: Any, tables: dict[str, Table], train: Dataset, out: Pat
 
 
 def _departments(vectors: Any, train: Dataset) -> list[Any] | None:
-    """The department of each item, if the data tell."""
+    """The department of each item, if the data contain it."""
     departments = train.report.get("departments")
     return None if departments is None else [departments.get(label) for label in vectors]
 
@@ -226,7 +226,7 @@ def _judge(table: Table) -> str:
 
 
 def _by_query(table: Table) -> list[tuple[str, Table]]:
-    """The answers to each question apart, without repeating it in every row."""
+    """The answers to each question separately, without repeating it in every row."""
     group = "query" if "query" in table.columns else "topic"
     others = [name for name in table.columns if name not in (group, *DETAILS)]
     word = "Topic " if group == "topic" else ""

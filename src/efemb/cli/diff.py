@@ -29,11 +29,11 @@ def command(
     rows: Annotated[int, typer.Option(help="Number of items to show.", min=1, metavar="N")] = 10,
     as_json: of.Json = False,
 ) -> None:
-    """Show what differs between two models.
+    """Show the differences between two models.
 
-    Such as models of two stores or two seasons. Nearest neighbors and complements of the items that
-    both have are compared, the largest change first. Fits of the same data differ by their seeds:
-    --again-a and --again-b tell how much.
+    For example models of two stores or two seasons. Nearest neighbors and complements of the items
+    in both are compared, the largest change first. Fits of the same data differ by their seeds:
+    with --again-a and --again-b, such differences are distinguished from changes.
 
     \b
       efemb diff summer winter

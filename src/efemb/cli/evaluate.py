@@ -86,7 +86,7 @@ def command(
 
 
 def _warn_useless(table: Table) -> None:
-    """Say so if the model is no better than popularity by the first metric."""
+    """Report if the model is no better than popularity by the first metric."""
     score, rival = (table[name][0] for name in ("score", "popularity"))
     is_error = "metric" in table.columns and table["metric"][0] == "mean_squared_error"
     if word := describe_useless(score, rival, larger_is_better=not is_error):
@@ -140,7 +140,7 @@ def _beside(ours: Any, rival: Any, metric: str, by: Any) -> tuple[float, float, 
         return unknown
     try:
         score = rival.score(metric, by).value
-    except ParameterError:  # of models of other kinds of data
+    except ParameterError:  # a metric of other kinds of data
         return unknown
     pair = {"ours": ours, "rival": rival}
     gap = differences(pair, metric_of(metric), by, "rival", bootstrap=1, seed=0)["ours"]

@@ -21,15 +21,15 @@ def command(
 ) -> None:
     """Show what each part of a basket contributes to an item.
 
-    The contributions add up exactly to the inner product that determines the mean of the item. Of
-    a model of baskets, it shows the contribution of each item to the vectors, and its weight in the
+    The contributions add up exactly to the inner product that determines the mean of the item. For
+    a basket model, the contribution of each item to the vectors, and its weight in the
     item pairs.
 
     \b
       efemb explain model salsa beer=2 chips
     """
     fitted: Any = efemb.load(model)
-    whole = hasattr(fitted, "parts_")  # vectors are only one of them
+    whole = hasattr(fitted, "parts_")  # a mixture, of which the vectors are one part
     fitted = fitted if whole else embedding_of(fitted, model)
     labels = Labels(fitted, skip_unknown=skip_unknown)
     label, members = labels.find(item), labels.context(context)
@@ -48,7 +48,7 @@ def command(
 
 
 def _explain_pairs(model: Any, members: Any, label: Any, as_json: bool) -> None:
-    """Contributions of the items of a basket to one that is not among them, and its probability."""
+    """Contributions of the items of a basket to an item outside it, and its probability."""
     table = model.explain(members, label, by="item")
     rest = {member: amount for member, amount in members.items() if member != label}
     probability = float(model.complete(rest, 1, where=[label])["probability"][0])

@@ -176,7 +176,7 @@ def command(
 
 
 def _split(data: Any, test: float, seed: int, say: Say) -> tuple[Any, Any]:
-    """Data to fit and data to score; None if the share is less than a row.
+    """Training and test data; the latter are None if the share is less than a row.
 
     Text may be a single long document; then stretches of it are held out.
     """
@@ -204,7 +204,7 @@ def _fit(name: str, k: int, train: Any, options: dict[str, Any], say: Say) -> tu
 
 
 def _report_unseen(estimator: Any, say: Say) -> None:
-    """Report what the fit could learn nothing about: such vectors answer no question."""
+    """Report entities that do not vary, which have no meaningful vectors."""
     report = estimator.report_
     unseen = [*report.get("constant_entities", ()), *report.get("unused_entities", ())]
     if unseen:
@@ -218,7 +218,7 @@ def _report_unseen(estimator: Any, say: Say) -> None:
 
 
 def _report_priors(estimator: Any, say: Say) -> None:
-    """Report the priors that the data chose."""
+    """Report the priors that were chosen from the data."""
     report = estimator.report_
     if "prior" not in report:
         return
@@ -233,7 +233,7 @@ def _report_priors(estimator: Any, say: Say) -> None:
 
 
 def _report_baskets(estimator: Any, column: str | None, say: Say) -> None:
-    """Report what a model of baskets chose by the data; customers may be in a `column`."""
+    """Report what a basket model chose from the data; customers may be in a `column`."""
     report = estimator.report_
     if "family_chosen_by" in report:
         say(f"family: {report['family']} ({report['family_chosen_by']})")
@@ -266,7 +266,7 @@ def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
 
 
 def _warn_useless(summary: dict[str, Any]) -> None:
-    """Say so if the model is no better than one without context."""
+    """Report if the model is no better than one without context."""
     word = describe_useless(summary["score"], summary["popularity"])
     if "squared_error" in summary:
         errors = summary["squared_error"], summary["squared_error_without_context"]

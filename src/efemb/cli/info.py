@@ -64,7 +64,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 
 def _list_frequent(vocabulary: Any) -> list[Any]:
-    """The first labels, or the most frequent ones where counts are known."""
+    """The first labels, or the most frequent ones if counts are known."""
     if vocabulary.counts is None:
         return list(vocabulary.labels[:SHOWN])
     most_frequent = (-vocabulary.counts).argsort(kind="stable")[:SHOWN]

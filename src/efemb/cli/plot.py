@@ -138,7 +138,7 @@ def _check_options(kind: str, method: str, is_set: dict[str, bool]) -> None:
 
 
 def _read_baskets(path: Path, model: FittedEmbedding, columns: dict[str, Any]) -> Any:
-    """The data behind a model; here --item names what to show, so its column is --item-column."""
+    """The data behind a model; --item names what to show here, so its column is --item-column."""
     try:
         return read_evidence(path, model, **columns)
     except EfembError as error:
@@ -147,7 +147,7 @@ def _read_baskets(path: Path, model: FittedEmbedding, columns: dict[str, Any]) -
 
 @contextmanager
 def _report_missing_glyphs() -> Iterator[None]:
-    """One remark instead of a warning per character that the font lacks."""
+    """Print one remark instead of a warning per character that the font lacks."""
     with warnings.catch_warnings(record=True) as missing:
         warnings.filterwarnings("always", message="Glyph .* missing")
         yield

@@ -24,7 +24,7 @@ def command(
     row: Annotated[
         list[str] | None,
         typer.Option(
-            help="Who shops, or when, for models that know it: household=1234; repeat for several.",
+            help="Customer or time, for models that use it: household=1234; repeat for several.",
             metavar="COLUMN=VALUE",
         ),
     ] = None,
@@ -52,7 +52,7 @@ def command(
 
 
 def _row_values(typed: list[str], model: Any) -> dict[str, str]:
-    """Values of row columns as keywords of the question; a model of baskets knows customers."""
+    """Values of row columns as keywords of the question; a basket model knows customers."""
     values: dict[str, str] = {}
     for text in typed:
         column, sign, value = text.partition("=")

@@ -53,7 +53,7 @@ def command(
     say = make_reporter(quiet)
     asked: Any = efemb.load(model)
     if not hasattr(asked, "recommend"):
-        raise DataError(f"{model} holds a {type(asked).__name__}, which recommends nothing")
+        raise DataError(f"{model} holds a {type(asked).__name__}, which cannot recommend items")
     if out is not None and as_json:
         raise ParameterError("--json prints the answer and --out writes a file: choose one")
     reading = Reading(

@@ -1,4 +1,4 @@
-"""`efemb shards`: transactions of any size become a store of shards."""
+"""`efemb shards`: convert transactions of any size to a store of shards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(
     """Read transactions of any size into a store of shards on disk.
 
     Memory is bounded by the largest shard. The lines of a basket may be in any number of files.
-    An interrupted preparation continues if the command is repeated.
+    An interrupted preparation resumes if the command is repeated.
 
     \b
       efemb shards "lines/*.parquet" --basket order --item sku --out store

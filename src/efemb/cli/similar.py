@@ -1,4 +1,4 @@
-"""`efemb similar`: items whose vectors point the same way."""
+"""`efemb similar`: items with similar vectors."""
 
 from __future__ import annotations
 

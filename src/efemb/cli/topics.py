@@ -1,4 +1,4 @@
-"""`efemb topics`: what each dimension of the vectors stands for."""
+"""`efemb topics`: the leading items of each dimension."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def command(
     loaded = efemb.load(model)
     if hasattr(loaded, "parts_"):
         raise ParameterError(
-            f"{model} is a model of baskets, whose item pairs cannot be updated: fit it again to "
+            f"{model} is a basket model, whose item pairs cannot be updated: fit it again to "
             "all data, or fit --model p-emb or b-emb, which can be updated"
         )
     fitted = embedding_of(loaded, model)

@@ -61,7 +61,6 @@ class Averaging:
     they are added. In arrays whose rows belong to one shard each, changes are summed instead,
     because an average would lose most of what that shard has learned; steps were as long as for an
     average.
-    as long as if they were averaged.
     """
 
     def __init__(self, state: TrainState, plan: Plan) -> None:

@@ -19,7 +19,7 @@ from efemb.plots.canvas import (
 from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.table import Table
 
-# Columns that tell what a row is about, beside its label.
+# Columns that identify a row in addition to its label.
 SUBJECTS = ("query", "given", "item", "row", "topic", "group")
 
 
@@ -37,11 +37,11 @@ def answer(
     Parameters
     ----------
     table : Table
-        What a question such as `similar`, `complements`, `complete` or `explain` returns.
+        The result of a question such as `similar`, `complements`, `complete` or `explain`.
     n : int, default=20
         Number of bars, the first rows of the table.
     value : str, optional
-        Column of the numbers; by default the first one of fractions.
+        Column of the numbers; by default the first one with fractions.
     palette : {"colorblind", "paper"}
         Positive values are blue (green), negative ones orange (red).
     backend : {"matplotlib", "plotly"}

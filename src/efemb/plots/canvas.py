@@ -1,4 +1,4 @@
-"""Axes to draw in, created without pyplot, and what all plots share."""
+"""Axes created without pyplot, and drawing functions that all plots share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PALETTES = {
 }
 
 
-# All of matplotlib that is used here; pyplot is not, since it keeps every figure.
+# All of matplotlib that is used here; pyplot is not, because it keeps every figure.
 _SUBMODULES = (
     *("axes", "backends.backend_agg", "collections", "colors", "figure", "lines", "patches"),
     *("patheffects", "text", "ticker", "transforms"),
@@ -33,7 +33,7 @@ _SUBMODULES = (
 
 
 def load_matplotlib() -> Any:
-    """matplotlib with the submodules that plots use, imported when the first one is drawn."""
+    """matplotlib with the submodules that plots use, imported when first needed."""
     try:
         for name in _SUBMODULES:
             import_module(f"matplotlib.{name}")
@@ -78,7 +78,7 @@ def draw_dots(ax: Axes, points: Floats, **style: Any) -> None:
 
 
 def outline(color: Any = "white", width: float = 3.0, alpha: float = 1.0) -> list[Any]:
-    """A halo around text, which stays readable where lines and marks cross it."""
+    """An outline around text, which keeps it readable over lines and marks."""
     stroke = load_matplotlib().patheffects.withStroke
     return [stroke(linewidth=width, foreground=color, alpha=alpha)]
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "pca", "tsne", "umap")
 TSNE_BELOW = 10_000  # entities: about a minute
-NAMED, FEW = 60, 5  # groups that may be named on the map, and members of one without a color
-NEAR = 0.5  # how near half of a group is to its center, of the size of the map
-LARGE = 2000  # from this many points on, marks are small, and pixels in a vector file
+NAMED, FEW = 60, 5  # maximum number of named groups; smallest size of a group that has a color
+NEAR = 0.5  # largest distance of half a group from its center, relative to the map
+LARGE = 2000  # number of points above which marks are small, and pixels in a vector file
 
 
 def embedding_map(
@@ -58,7 +58,7 @@ def embedding_map(
 ) -> Any:
     """Draw the vectors of all entities in two dimensions.
 
-    The title says what is drawn; `ax.set_title` replaces it.
+    The title describes the map; `ax.set_title` replaces it.
 
     Parameters
     ----------
@@ -72,11 +72,12 @@ def embedding_map(
         Embedding vectors, context vectors, or both concatenated.
     labels : int or list of labels
         How many entities to label, the most frequent first (or those with the longest vectors if
-        counts are unknown), or which. A label is written in full, or omitted if it would cover
+        counts are unknown), or a list of them. A label is written in full, or omitted if it
+        would cover another one.
         another one.
     groups : mapping of labels to groups, or one group per entity, optional
         Colors: the seven largest groups have one each, the rest is gray. The name of a group is
-        written where most of it is, unless it is all over the map.
+        written where most of its members are, unless they are spread over the whole map.
     unit : bool
         Scale vectors to length 1, so that nearby points have a large cosine, as in `similar`.
     seed : int
@@ -137,10 +138,10 @@ def _describe(model: Any, vectors: LabeledVectors, method: str) -> str:
 def _find_centers(
     points: Floats, vectors: LabeledVectors, groups: Any, drawn: list[tuple[str, str, Ints]]
 ) -> tuple[Floats, list[str], list[str]]:
-    """Where to write the names of groups, the names and their colors; the largest groups first.
+    """Positions for the names of groups, the names and their colors; the largest groups first.
 
-    A name is at the member with the smallest distances to the others. Groups without a place of
-    their own, half of which is not near that member, have no name on the map.
+    A name is at the member with the smallest distances to the others. A group that is spread out,
+    with half of it not near that member, has no name on the map.
     """
     if groups is None:
         return np.empty((0, 2)), [], []
@@ -164,7 +165,7 @@ def _find_centers(
 
 
 def _fill_page(ax: Axes) -> None:
-    """One scale in both directions, limits that fill the Axes, and a final layout."""
+    """Use one scale in both directions, limits that fill the Axes, and a final layout."""
     ax.margins(0.04)
     ax.set_aspect("equal", adjustable="datalim")
     apply_layout(ax)
@@ -211,7 +212,7 @@ def _fit_tsne(vectors: Floats, seed: int) -> Any:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(vectors) - 1) / 3.0)
-    # Half of the default steps and coarser far forces: as many neighbors in 40% of the time.
+    # Half of the default steps and coarser far forces: equally many neighbors in 40% of the time.
     options: dict[str, Any] = {"max_iter": 500, "angle": 0.8, "random_state": seed}
     # The initialization of scikit-learn needs at least two dimensions.
     start, _ = project_on_principal_axes(vectors)
@@ -274,7 +275,7 @@ def _draw_points(
         draw_dots(ax, points[members], color=color, **look)
     named = [(name, color) for name, color, _ in groups if name]
     if named:
-        # The rest is drawn first, below the groups, and listed last.
+        # Other points are drawn first, below the groups, and listed last.
         named.sort(key=lambda pair: pair[1] == GRAY)
         line = load_matplotlib().lines.Line2D
         marks = [line([], [], marker="o", linestyle="", color=color) for _, color in named]

@@ -1,4 +1,4 @@
-"""The plots as plotly figures: the same numbers, with labels that appear under the mouse."""
+"""The plots as plotly figures: the same numbers, with labels that appear on hover."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross
 
 
 def is_interactive(backend: Any, ax: Any) -> bool:
-    """Whether plotly draws; only matplotlib can draw into Axes."""
+    """Whether the backend is plotly; only matplotlib can draw into Axes."""
     if backend not in BACKENDS:
         raise ParameterError(f"backend={backend!r} is unknown; {suggest(str(backend), BACKENDS)}")
     if backend == "plotly" and ax is not None:
@@ -27,7 +27,7 @@ def is_interactive(backend: Any, ax: Any) -> bool:
 
 
 def texts(labels: Iterable[object], width: int = 60) -> list[str]:
-    """Labels as plotly shows them literally: it would take tags for formatting.
+    """Labels escaped so that plotly shows them literally instead of interpreting tags.
 
     Texts for matplotlib have escaped dollars, which plotly does not need.
     """
@@ -59,7 +59,7 @@ def figure(traces: Sequence[dict[str, Any]], **layout: Any) -> Any:
 def draw_map(
     points: Floats, axes: Sequence[str], labels: Any, groups: Sequence[tuple[str, str, Ints]]
 ) -> Any:
-    """Points of groups (name, color, members), named under the mouse."""
+    """Points of groups (name, color, members), with names on hover."""
     names = np.array(texts(labels), dtype=object)
     traces = [
         {

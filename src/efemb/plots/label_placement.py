@@ -20,7 +20,7 @@ from efemb.plots.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Where a label may be: the direction from its point, and the corner of the text at that end.
+# Possible positions of a label: the direction from its point, and the corner of the text there.
 SIDES = (
     ((1, 0), "left", "center"),
     ((-1, 0), "right", "center"),
@@ -33,12 +33,12 @@ SIDES = (
 )
 GAP = 5.0  # points between a label and the middle of its mark
 ROOM = 1.5  # free points around a label
-RING = 1.5  # additional points around a labeled mark: half of its ring
+RING = 1.5  # additional points around a labeled mark: half the width of its ring
 WIDTH = 80  # characters; only longer labels are shortened
-FINE = 600  # pixels per inch at which texts are measured
-SNAP = 1.09  # how much wider a text may become at a lower resolution
+FINE = 600  # pixels per inch for measuring texts
+SNAP = 1.09  # factor by which a text may become wider at a lower resolution
 STEPS = (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5)  # half lines from the center of a group
-BOLD = 1.15  # how much wider bold letters are
+BOLD = 1.15  # width of bold letters relative to normal ones
 TRIES = 12  # candidates per requested label
 
 

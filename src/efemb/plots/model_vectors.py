@@ -1,4 +1,4 @@
-"""What plots show: the fitted model of an estimator, its vectors and labels."""
+"""Inputs of plots: the fitted model of an estimator, its vectors and labels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_number(value: Any) -> bool:
 
 
 def choose_codes(vectors: LabeledVectors, labels: Any) -> Ints:
-    """Codes of a list of labels, or of that many of the most frequent ones."""
+    """Codes of a list of labels, or of a number of the most frequent ones."""
     if is_number(labels):
         if labels < 0:
             raise ParameterError(f"the number of labels must be >= 0, got {labels}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PRODUCT = r"inner product $\rho_n \cdot \alpha_m$"
-# What a bar stands for; a low product alone does not make a substitute.
+# Names of the kinds of bars; a low product alone does not make a substitute.
 WORDS = {
     "complement": "complement",
     "more": "more probable",
@@ -71,8 +71,8 @@ def relations(
     -------
     Axes, or plotly Figure
         The largest product on top, colored by `kind` if the table has that column, else by sign.
-        Items that merely occur in other contexts (`kind` "apart") are gray, cases that `data`
-        leave unclear are pale; intervals are drawn if the table has them.
+        Items that merely occur in other contexts (`kind` "apart") are gray, cases that
+        are unclear in `data` are pale; intervals are drawn if the table has them.
     """
     positive, negative, _ = find_palette(palette)
     hues = (positive, positive, negative, negative, negative, _lighten(negative), GRAY)
@@ -129,7 +129,7 @@ def _collect_bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bar
     drawn = fitted.complements(item, n, **options)
     # With few entities, the list continues with what the item makes less probable.
     shown = int((drawn["score"] > 0).sum())
-    if "kind" in drawn.columns:  # surely together come first
+    if "kind" in drawn.columns:  # confirmed complements come first
         shown = int(((drawn["score"] > 0) & (drawn["kind"] == "complement")).sum())
     first = _read_bars(drawn[:shown])
     second = _read_bars(fitted.substitutes(item, n, apart=True, **options))

@@ -22,7 +22,7 @@ IDEAL = "calibrated"
 
 
 def reliability(models: Any, *, backend: str = "matplotlib", ax: Axes | None = None) -> Any:
-    """Draw how often items were next in held-out baskets, against how often they should have been.
+    """Draw how often items were next in held-out baskets against their predicted probability.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def reliability(models: Any, *, backend: str = "matplotlib", ax: Axes | None = N
     ax.set(xscale="log", yscale="log", xlabel=X_TITLE, ylabel=Y_TITLE)
     ax.plot(*ideal, color=GRAY, linewidth=1.0, label=IDEAL)
     for number, (name, (predicted, observed, error)) in enumerate(curves.items()):
-        # The lower bar must not reach 0, which a logarithmic axis does not have.
+        # The lower end of a bar must not reach 0, which a logarithmic axis does not have.
         bars = np.stack([np.minimum(error, 0.9 * observed), error])
         style: Any = {"color": HUES[number % len(HUES)], "marker": MARKERS[number % len(MARKERS)]}
         drawn = ax.errorbar(predicted, observed, yerr=bars, capsize=2, markersize=4, **style)

@@ -49,7 +49,7 @@ def score_curve(
         One row per model and K. A row without K (NaN or None), such as popularity, becomes a
         horizontal line.
     x, y, by : str
-        Columns of K (by default `k` or, as `score_grid` has it, `n_components`), of the score, and
+        Columns of K (by default `k`, or `n_components` as in `score_grid`), of the score, and
         of the model's name.
     error : str, optional
         Column of standard errors; bars extend one standard error up and down. No bars if None or
@@ -142,7 +142,7 @@ def _draw(ax: Axes, sizes: Floats, scores: Floats, bars: Floats, number: int, as
         capsize=3,
         **style,
     )
-    # Last: the limits must follow from the numbers, not from the shifted marks.
+    # Last, because the limits must follow from the numbers, not from the shifted marks.
     moved = load_matplotlib().transforms.offset_copy(
         ax.transData, find_figure(ax), x=aside, y=0.0, units="points"
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 LETTERS = "ABCDEFGHIJKL"
-LEAN = 0.3  # shift of the deepest neurons, as a share of the distance to the nearest neighbor
+LEAN = 0.3  # shift of the deepest neurons, relative to the distance to the nearest neighbor
 
 
 def spatial_weights(
@@ -51,7 +51,8 @@ def spatial_weights(
     model : fitted estimator or FittedEmbedding
         With positions, and a context that is fixed for each entity (`Neighbors`, `Graph`).
     neurons : int or list of labels
-        How many to zoom in on, at most 12, or which. A number chooses those with the largest
+        Number of neurons to zoom in on, at most 12, or a list of them. A number selects those
+        with the largest weights that are far enough apart.
         weights that are well apart.
     view : pair of int
         Coordinates drawn to the right and upwards; (0, 1) looks from above.
@@ -60,7 +61,7 @@ def spatial_weights(
     unit : str
         Unit of the positions, for the scale bar, such as "µm".
     backend : {"matplotlib", "plotly"}
-        plotly draws three coordinates, if there are, and needs the extra `explore`.
+        plotly draws three coordinates, if available, and needs the extra `explore`.
     ax : Axes, optional
 
     Returns
@@ -70,7 +71,7 @@ def spatial_weights(
 
     Notes
     -----
-    If neighbors lie below one another, a panel shows them slightly from the side.
+    If neighbors hide one another, a panel shows them slightly from the side.
     """
     fitted = get_fitted(model)
     points, depth = _project_positions(fitted, view)
@@ -145,7 +146,7 @@ def choose_spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
 
 
 def _measure_reach(points: Floats, edges: Edges, n: int) -> float:
-    """Largest distance, in either direction, to a neighbor."""
+    """Largest distance to a neighbor in either direction."""
     members, _ = edges.of(n)
     return float(np.abs(points[members] - points[n]).max(initial=0.0))
 
@@ -193,7 +194,7 @@ def _find_name(fitted: FittedEmbedding, n: int) -> str:
 
 
 def _title(panel: Axes, text: str) -> None:
-    """Above the panel: inside, it would hide neighbors."""
+    """Write the title above the panel, where it does not hide neighbors."""
     where: dict[str, Any] = {"transform": panel.transAxes, "ha": "left", "va": "bottom"}
     panel.text(0.0, 1.015, text, fontsize=8, color=INK, path_effects=outline(), **where)
 
@@ -231,14 +232,14 @@ class Edges:
 
 
 FRAME = "#666666"
-LARGEST_FRAME = 0.12  # half of its side, part of the map; larger ones would hide one another
+LARGEST_FRAME = 0.12  # half of its side, relative to the map; larger ones would overlap
 
 
 class Panels:
     """Layout, in data coordinates, of the map of all points and the panels that zoom in.
 
-    The squares stand right of the map, or below it where the map is wide, inside the same Axes, so
-    that the whole keeps its proportions wherever it is drawn.
+    The panels are to the right of the map, or below it if the map is wide, inside the same Axes, so
+    that the proportions are the same wherever it is drawn.
     """
 
     def __init__(self, points: Floats, n: int) -> None:
@@ -299,7 +300,7 @@ class Panels:
         )
 
     def _strip(self) -> float:
-        """Height of the foot, where scale bar and key are."""
+        """Height of the strip at the bottom, with scale bar and key."""
         lowest = min(self.low[1], *(y for _, y in self.corners))
         return float(lowest - self.foot)
 

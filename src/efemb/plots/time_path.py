@@ -1,4 +1,4 @@
-"""trajectory and change_points: how far embeddings moved, against time, and when."""
+"""trajectory and change_points: how far embeddings moved over time, and when."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def trajectory(
     backend: str = "matplotlib",
     ax: Axes | None = None,
 ) -> Any:
-    """Draw where items are in time, one line per item.
+    """Draw how embeddings move over time, one line per item.
 
     Parameters
     ----------
     table : Table
-        What `model.trajectory(items, data=...)` returns. With `data`, slices in which an item does
-        not occur are hollow: their embedding is interpolated.
+        The result of `model.trajectory(items, data=...)`. With `data`, slices in which an item
+        does not occur are hollow: their embedding is interpolated.
     value : {"distance", "similarity", "intercept"}
     backend : {"matplotlib", "plotly"}
         plotly figures are interactive; they need the extra `explore`.
@@ -95,7 +95,7 @@ def change_points(
     Parameters
     ----------
     table : Table
-        What `model.change_points(item, data, n=...)` returns; with a large `n` all slices are
+        The result of `model.change_points(item, data, n=...)`; with a large `n` all slices are
         drawn, with a small one only the most different ones.
     level : float, default=0.05
         Slices with a p-value of at most this are filled, with the time beside the largest.
@@ -115,7 +115,7 @@ def change_points(
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
     if len(table) == 0:
-        raise DataError("there is no slice to draw: ask for n >= 1 change points")
+        raise DataError("there is no slice to draw: request n >= 1 change points")
     order = np.argsort(_order_of(table["at"]), kind="stable")
     at, place = _places(table["at"][order])
     statistic, p_value = (
@@ -154,14 +154,14 @@ def change_points(
 
 
 def _order_of(at: Any) -> Any:
-    """What to sort times by: numbers, or dates as text."""
+    """Sort keys of times: numbers, or dates as text."""
     if all(isinstance(label, int | float | np.number) for label in at):
         return np.asarray(at, dtype=np.float64)
     return np.array([str(label) for label in at])
 
 
 def _places(at: Any) -> tuple[list[str], Floats]:
-    """Names of times, and where they are on the axis: numbers themselves, dates one by one."""
+    """Names of times, and their positions on the axis: the numbers, or consecutive dates."""
     names = [str(label) for label in at]
     if all(isinstance(label, int | float | np.number) for label in at):
         return names, np.asarray(at, dtype=np.float64)

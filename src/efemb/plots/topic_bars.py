@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIRST = 6  # topics drawn by default
 MOST = 60
-SIZE = 7.5  # of the font
+SIZE = 7.5  # font size
 
 
 def topics(
@@ -55,7 +55,7 @@ def topics(
     Returns
     -------
     Axes, or plotly Figure
-        Axes are empty; the panels, which share one scale, are their `child_axes`.
+        The Axes are empty; the panels, which share one scale, are their `child_axes`.
     """
     positive, negative, _ = find_palette(palette)
     table = _table(model, topic, n, options)
@@ -112,7 +112,7 @@ def _table(model: Any, topic: Any, n: int, options: dict[str, Any]) -> Table:
 def _place_panel(
     panel: int, across: int, down: int, bars: int
 ) -> tuple[float, float, float, float]:
-    """Left, bottom, width and height of a panel, as shares of the Axes, with room for a title."""
+    """Left, bottom, width and height of a panel, relative to the Axes, with room for a title."""
     row, column = divmod(panel, across)
     width, height = 1.0 / across, 1.0 / down
     title = 1.4 / (bars + 1.4)
@@ -139,7 +139,7 @@ def _format_number(value: float) -> str:
 
 
 def _write(panel: Axes, labels: Any, values: Floats) -> None:
-    """Names over the bars, from the left; numbers at the right."""
+    """Write names over the bars, from the left, and numbers at the right."""
     measure = make_ruler(SIZE)
     whole = _measure_width(panel)
     look: dict[str, Any] = {"fontsize": SIZE, "color": INK, "va": "center"}

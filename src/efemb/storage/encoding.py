@@ -69,7 +69,7 @@ _UNNAMED: dict[str, type[Ingredient]] = {"ContextSum": ContextSum, "Kept": Kept}
 
 
 def _class_named(name: str) -> type[Ingredient] | None:
-    """The class that a file calls by this name; of those that ship, only its file is imported."""
+    """The class of this name in a file; of the classes of efemb, only its file is imported."""
     special = {**_UNNAMED, **_registered}
     if name in special:
         return special[name]

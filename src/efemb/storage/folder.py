@@ -28,7 +28,7 @@ T = TypeVar("T")
 MANIFEST = "manifest.json"
 LEFT_BY_SYSTEMS = {".DS_Store", "desktop.ini", "Thumbs.db"}  # left by file browsers
 LARGEST_MANIFEST = 1 << 28  # bytes; a million passes leave half of it
-_HEAD = 64  # bytes that tell a pickle
+_HEAD = 64  # bytes by which a pickle is recognized
 ATTEMPTS = 5  # to read a folder that keeps being replaced
 
 
@@ -71,8 +71,8 @@ class SealedKind:
         """Write the folder `path`; an existing one of this kind is replaced atomically.
 
         All files are written under a temporary name before the folder is renamed. `damaged` : see
-        `replaceable`. `lasting` : wait until the disk has it; else a crash of the machine, not one
-        of the process, may leave a folder that is damaged.
+        `replaceable`. `lasting` : wait until the data are on disk; otherwise a crash of the machine
+        (not of the process) may leave a damaged folder.
         """
         target = self.replaceable(path, damaged=damaged)
         with explain_full_disk(target):
@@ -89,7 +89,7 @@ class SealedKind:
     def replaceable(self, path: str | os.PathLike[str], *, damaged: bool = False) -> Path:
         """The real path of a folder that may be written; an error if it holds anything else.
 
-        `damaged` : a folder whose files have our names may be replaced whatever they hold.
+        `damaged` : a folder whose files have our names may be replaced whatever their contents.
         """
         target = Path(os.path.realpath(self.check_path(path)))
         try:
@@ -216,7 +216,7 @@ class SealedKind:
             what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
             raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
         with ExitStack() as stack:
-            # Open all files before reading any, so that a replaced folder is still read whole.
+            # Open all files before reading any, so that a replaced folder is still read completely.
             files: dict[str, IO[bytes]] = {}
             for name in (MANIFEST, self.tensors, *self.texts):
                 with suppress(FileNotFoundError, NotADirectoryError):
@@ -277,7 +277,7 @@ class SealedKind:
             raise DataError(
                 f"{path} is truncated: it has {size:,} of {wanted:,} bytes; restore it from a copy"
             )
-        if wanted is not None and size > wanted:  # which need not be read to be refused
+        if wanted is not None and size > wanted:  # refused without reading it
             raise _damage_error(path)
         content = file.read()
         if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):
@@ -305,7 +305,7 @@ def _parse_manifest(folder: Path) -> Any:
 
 
 def _read_bounded(file: IO[bytes], path: Path) -> bytes:
-    """A manifest; a sparse file of any size would fill the memory."""
+    """Read a manifest of limited size: a sparse file of any size would fill the memory."""
     size = os.fstat(file.fileno()).st_size
     if size > LARGEST_MANIFEST:
         raise DataError(f"{path} has {size:,} bytes, which is too large for a manifest")
@@ -313,7 +313,7 @@ def _read_bounded(file: IO[bytes], path: Path) -> bytes:
 
 
 def _write_tensors(arrays: dict[str, Any], path: Path) -> None:
-    """Write arrays with safetensors, whose errors do not tell a full disk from anything else."""
+    """Write arrays with safetensors, whose errors do not distinguish a full disk from others."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -344,7 +344,7 @@ def _lists_files(body: dict[str, Any]) -> bool:
 
 
 def render(value: Any) -> bytes:
-    """JSON as it is written."""
+    """JSON in the format of our files."""
     return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
 
 
