@@ -1,4 +1,4 @@
-"""Blends: several models as one."""
+"""Blends, which combine several models into one."""
 
 from __future__ import annotations
 

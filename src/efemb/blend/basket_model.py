@@ -27,13 +27,13 @@ USER = "user"  # row column of the customers, unless the model names another
 class BasketModel(Baseline, ABC):
     """Shares of all items given a basket; a subclass defines `_log_mean_blocks`."""
 
-    _allow_real = True  # whether fractions are allowed is up to each part
+    _allow_real = True  # whether fractions are allowed depends on each part
 
     def _family(self) -> Family:
         return Categorical()
 
     def _own_log_means(self, data: Dataset) -> Floats:
-        """Log shares of absent entities given the whole row, of others given its rest."""
+        """Log shares of absent entities given the whole row, of others given the rest of it."""
         matrix = sparse(data)
         log_shares = np.empty(data.shape)
         rows, absent = absent_cells(matrix)

@@ -276,7 +276,7 @@ class Blend(BasketModel):
         cell = (np.zeros(1, dtype=np.int64), np.array([entity]))
         ((_, logs),) = share_blocks(self.models_, self._labeled(data), *cell)
         columns = self.pool_.explain(logs[0], entity, list(self.models_))
-        return Table(columns, "what each model says of the item, and how much it counts")
+        return Table(columns, "predictions of each model for the item, and their weights")
 
     def save(self, path: Any) -> None:
         """Write the blend and its models to one folder; `efemb.load` reads it.
@@ -298,7 +298,7 @@ class Blend(BasketModel):
 
 
 def _refuse_overlap(train: Dataset, held: Dataset) -> None:
-    """Reject validation data that models were fitted to, which would give wrong weights.
+    """Reject validation data that models were fitted to, which would lead to wrong weights.
 
     In a training row, a model has learned that held-out entries are absent. On
     MovieLens-100K, weights from such entries gave a blend that was worse than each of its models.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 CACHED_NUMBERS = 1 << 26  # float32: log shares of held-out entries are kept up to 256 MB
-LARGEST_WEIGHT = 10.0  # of an entry in the fit of weights, whatever its count
+LARGEST_WEIGHT = 10.0  # maximum weight of an entry in the fit of weights, whatever its count
 
 
 def is_fitted(model: Any) -> bool:

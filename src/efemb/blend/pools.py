@@ -1,4 +1,4 @@
-"""Pools: how the shares of several models become one distribution, and how weights are fitted."""
+"""Pools: rules that combine the shares of several models, with fitted weights."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Pool(ABC):
     @classmethod
     @abstractmethod
     def fit(cls, sample: Sample) -> Self:
-        """The weights of the largest mean log share per unit of held-out entries."""
+        """The weights with the largest mean log share per unit of held-out entries."""
 
     @abstractmethod
     def combine(self, logs: Floats) -> Floats:
@@ -83,7 +83,7 @@ class Mixture(Pool):
     """p_j = sum_i w_i q_ij^t_i / sum_k q_ik^t_i, w >= 0, sum of w = 1, powers t > 0.
 
     q_ij is the share of entity j in model i. A power above 1 sharpens a model: shares that are
-    optimal for a model alone are too flat in a mixture, where the others cover what it misses.
+    optimal for a model alone are too flat in a mixture, in which others cover what it misses.
     """
 
     powers: Floats
@@ -116,7 +116,7 @@ class Mixture(Pool):
         return best
 
     def combine(self, logs: Floats) -> Floats:
-        """log of the mixture without underflow; models of weight 0 are left out."""
+        """Log of the mixture without underflow; models with weight 0 are left out."""
         used = np.flatnonzero(self.weights)
         total = None
         for i in used:

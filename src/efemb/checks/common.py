@@ -1,4 +1,4 @@
-"""What holds for the options of every ingredient, and for gradients of models made of them."""
+"""Common checks of the options of ingredients, and of gradients of models made of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ K = 2  # length of vectors
 
 
 def check_options(ingredient: Any, kind: type[Ingredient]) -> None:
-    """Options are stored untouched, and an ingredient made from them is the same."""
+    """Check that options are stored untouched, and that they rebuild an equal ingredient."""
     assert not isinstance(ingredient, type), (
         f"got the class {ingredient.__name__}: pass an object, such as {ingredient.__name__}()"
     )
@@ -35,7 +35,7 @@ def check_options(ingredient: Any, kind: type[Ingredient]) -> None:
 
 
 def check_same_shape(result: Any, like: Floats, what: str) -> None:
-    """An elementwise method returns an array of floats of the shape of its argument."""
+    """Check that an elementwise method returns finite floats in the shape of its argument."""
     assert np.shape(result) == like.shape, (
         f"{what} must return shape {like.shape}, got {np.shape(result)}"
     )
@@ -43,7 +43,7 @@ def check_same_shape(result: Any, like: Floats, what: str) -> None:
 
 
 def check_gradient(spec: Spec, data: Dataset, label: str) -> None:
-    """Solvers agree, and the gradient is the derivative of the objective, for further arrays."""
+    """Check that solvers agree, and that the gradient is the derivative of the objective."""
     space = ParameterSpace(spec, data.n_entities, 1, 1, K)
     rng, bound = np.random.default_rng(1), spec.context.bind(data)
     at = Parameters.from_named({a.name: rng.normal(0, 0.3, a.shape) for a in space.layout})

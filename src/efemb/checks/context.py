@@ -21,18 +21,18 @@ def check_context(context: Context, data: Any = None) -> None:
     Parameters
     ----------
     context : Context
-        Of rows x entities, not of text.
+        A context for rows x entities, not for text.
     data : Dataset or array, rows x entities, optional
         Data that the context can be bound to; by default 6 rows x 5 entities of small counts.
 
     Raises
     ------
     AssertionError
-        If options are not stored untouched, `bind` does not give a `BoundContext`, context sums
+        If options are not stored untouched, `bind` does not return a `BoundContext`, context sums
         are not finite or differ between two calls, or the context of an observation changes with
         its own value.
     DataError
-        If the lists that `bind` makes do not fit the data.
+        If the lists that `bind` returns do not match the data.
 
     Examples
     --------
@@ -46,12 +46,12 @@ def check_context(context: Context, data: Any = None) -> None:
         data = np.random.default_rng(0).poisson(1.5, (6, 5)).astype(float)
     rows = data if isinstance(data, Dataset) else Dataset(data)
     bound = context.bind(rows)
-    assert isinstance(bound, BoundContext), f"{name}.bind must give a BoundContext, got {bound!r}"
+    assert isinstance(bound, BoundContext), f"{name}.bind must return a BoundContext, got {bound!r}"
     rng = np.random.default_rng(1)
     bag = rng.normal(size=(bound.n_context_vectors * bound.n_dims, K))
     contexts = _contexts(bound, bag)
     assert np.isfinite(contexts).all(), f"context sums of {name} are not finite"
-    same = f"{name} gives other contexts when asked again"
+    same = f"{name} gives other contexts when it is called again"
     assert_allclose(contexts, _contexts(bound, bag), rtol=1e-12, err_msg=same)
     frozen = bound.frozen_part(context)  # lists that look at values stay those of the data
     for t, n in ((0, 0), (rows.n_rows - 1, rows.n_entities - 1)):

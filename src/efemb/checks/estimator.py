@@ -1,4 +1,4 @@
-"""check_estimator: fits are reproducible, and what is saved gives the same answers."""
+"""check_estimator: fits are reproducible, and saved models give the same answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 def check_estimator(estimator: Any, X: Any) -> None:
     """Check an embedding with its options, on data that it can be fitted to.
 
-    Beside this, `sklearn.utils.estimator_checks.check_estimator` checks the general contract.
+    In addition, `sklearn.utils.estimator_checks.check_estimator` checks the general contract.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def check_estimator(estimator: Any, X: Any) -> None:
     Raises
     ------
     AssertionError
-        If fitting changes an option, two fits with one seed differ in a bit, conditional means
-        do not have the shape of the data, or a saved and loaded model answers differently. A
-        class of ingredients of your own must be known to `efemb.storage.register`.
+        If fitting changes an option, two fits with the same seed differ in a bit, conditional means
+        do not have the shape of the data, or a saved and loaded model answers differently. Classes
+        of user-defined ingredients must be registered with `efemb.storage.register`.
     """
     from efemb.fitted import load
 

@@ -15,7 +15,7 @@ from efemb.model.links import Identity
 from efemb.model.objective import log_density, value_and_slope
 
 ETA = ("log_normalizer", "mean", "expected_value")  # methods of eta
-MOST = 400  # counts that a density is summed over
+MOST = 400  # largest count in sums of a density
 TOLERANCE = 1e-4  # of integrals
 
 
@@ -46,7 +46,7 @@ def check_family(family: Family) -> None:
     _check_shapes(family, x, v)
     if not family.softmax and not family.varies:
         _check_shapes(family, x.reshape(2, 3), v.reshape(2, 3))
-    if family.softmax or family.states > 1 or family.mixes:  # a cell is not all there is
+    if family.softmax or family.states > 1 or family.mixes:  # a single cell is not a distribution
         return
     _check_slopes(family, x, v)
     _check_sums(family) if family.support.integer else _check_integrals(family)
@@ -57,7 +57,7 @@ def _check_shapes(family: Family, x: Floats, v: Floats) -> None:
     name, eta = type(family).__name__, family.natural(v)
     of_eta = ("expected_value",) if isinstance(family, Density) else ETA
     for method in of_eta:
-        if not family.softmax:  # whose normalizer couples all entities
+        if not family.softmax:  # its normalizer couples all entities
             check_same_shape(getattr(family, method)(eta), v, f"{name}.{method}")
     for method in ("statistic", "log_base_measure"):
         check_same_shape(getattr(family, method)(x), v, f"{name}.{method}")
@@ -72,7 +72,7 @@ def _check_shapes(family: Family, x: Floats, v: Floats) -> None:
 
 
 def _values(family: Family, shape: tuple[int, ...]) -> Floats:
-    """Values that the family can have, 0 among them where it is one."""
+    """Possible values of the family, including 0 if it is one."""
     low, high = family.support.low, family.support.high
     start = 0.0 if low == -np.inf else low
     if family.support.integer:
@@ -93,7 +93,7 @@ def _check_slopes(family: Family, x: Floats, v: Floats) -> None:
         rtol=1e-4,
         atol=1e-6,
         err_msg=f"the slope of {name}.value_and_slope is not the derivative of its value in v"
-        + ("" if own else ": are mean, natural_derivative and log_normalizer in line?"),
+        + ("" if own else ": are mean, natural_derivative and log_normalizer consistent?"),
     )
     single, _ = value_and_slope(family, link, x.astype(np.float32), v.astype(np.float32))
     assert single.dtype == np.float32, f"{name} turns single precision into {single.dtype}"
@@ -111,7 +111,7 @@ def _check_sums(family: Family) -> None:
 
 
 def _check_integrals(family: Family) -> None:
-    """As `_check_sums`, of real numbers; 0 may have a probability of its own."""
+    """Like `_check_sums`, for real numbers; 0 may have a probability of its own."""
     from scipy.integrate import IntegrationWarning, quad
 
     name, support = type(family).__name__, family.support
@@ -125,7 +125,7 @@ def _check_integrals(family: Family) -> None:
             try:
                 total, _ = quad(density, support.low, support.high, args=(v,))
                 first, _ = quad(lambda x, v=v: x * density(x, v), support.low, support.high)
-            except IntegrationWarning:  # tails too heavy to tell
+            except IntegrationWarning:  # tails too heavy for numerical integration
                 continue
         if abs(total - 1.0) > TOLERANCE and not support.broken_by(np.zeros(1)).any():
             total += density(0.0, v)

@@ -20,7 +20,7 @@ def check_prior(prior: Prior) -> None:
     ------
     AssertionError
         If options are not stored untouched, `log_density` is not a number, or `gradient` is not
-        its derivative: in theta, or in log theta where the prior is `positive`.
+        its derivative: in theta, or in log theta if the prior is `positive`.
 
     Examples
     --------

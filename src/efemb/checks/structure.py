@@ -1,4 +1,4 @@
-"""check_structure: its maps and their transposes, of entities and of groups of rows."""
+"""check_structure: maps of a structure and their transposes, for entities and groups of rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     n_entities : int
         A number of entities that the structure is for.
     data : Dataset of counts, optional
-        Rows and features of the entities, for a structure that learns from them: the columns that
-        define groups of rows, say; a dozen rows will do.
+        Rows and features of the entities, for a structure that learns from them, for instance
+        the columns that define groups of rows; a dozen rows are enough.
 
     Raises
     ------
     AssertionError
-        If options are not stored untouched, `spread` does not give one vector per entity, or
+        If options are not stored untouched, `spread` does not return one vector per entity, or
         <spread(a), b> differs from <a, collect(b)> for some a and b. With groups of rows also if
         `collect_groups` is not the transpose of the derivative of `spread_groups`, arrays at 0 do
         not give every group the shared vectors, or the gradient of a fit differs from finite

@@ -23,7 +23,7 @@ def check_term(term: Term, data: Dataset) -> None:
     ----------
     term : Term
     data : Dataset of counts
-        Rows with whatever columns the term needs; a dozen rows will do.
+        Rows with the columns that the term needs; a dozen rows are enough.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _check_transposes(term: Term, data: Dataset) -> None:
 
 
 def _check_cells(term: Term, data: Dataset) -> None:
-    """Cells exist and occur once; what is linear in the parameters has its transpose."""
+    """Check that cells exist and occur once, and that their linear part has its transpose."""
     name, bound = type(term).__name__, term.bind(data)
     rng, rows = np.random.default_rng(0), np.append(np.arange(data.n_rows)[::-1], 0)
     layout = term.arrays(data.n_entities)

@@ -181,7 +181,7 @@ def _describe_products(
 
 
 def _add_demographics(data: Dataset, path: Path) -> Dataset:
-    """What is known of the household of each trip; None where nothing is."""
+    """Columns of the household of each trip; None if unknown."""
     table = require_pyarrow(f"reading {path.name}").parquet.read_table(path).to_pydict()
     place = {household: i for i, household in enumerate(table.pop("household_id"))}
     lines = [place.get(household, -1) for household in data.rows["household"].tolist()]
@@ -220,7 +220,7 @@ def _add_promotions(data: Dataset, path: Path) -> Dataset:
 
 
 def _find(known: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each number among the sorted known ones, -1 where it is not one of them."""
+    """Index of each number among the sorted known ones, -1 if it is not among them."""
     place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     return np.asarray(np.where(known[place] == asked, place, -1))
 

@@ -1,4 +1,4 @@
-"""Files of a data set: found in a folder, the cache or a package, or fetched."""
+"""Files of a data set: from a folder, the cache, a package, or the web."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found |
 
 
 def _most_bytes(data: DataSet) -> int:
-    """No file of a data set is larger than all of it, whose size is approximate."""
+    """Limit on the size of a file: the (approximate) size of the whole data set."""
     return 2 * data.size + _SLACK_BYTES
 
 

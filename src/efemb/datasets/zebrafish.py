@@ -157,7 +157,7 @@ def _thunder(files: Found) -> tuple[Any, dict[str, Any]]:
 
 
 def _tectum(name: str) -> Callable[[Found], tuple[Any, dict[str, Any]]]:
-    """Reader of one of the two fish."""
+    """Make the reader of one of the two fish."""
 
     def read(files: Found) -> tuple[Any, dict[str, Any]]:
         from scipy.io import loadmat

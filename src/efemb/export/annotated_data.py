@@ -1,4 +1,4 @@
-"""Vectors written back into the AnnData that they were learned from."""
+"""Export of vectors into the AnnData that they were learned from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_anndata(model: Any, adata: Any, *, key: str = "efemb") -> None:
 
 
 def _by_name(labeled: LabeledVectors, names: list[Any]) -> Floats:
-    """One row per name; NaN where a name has no vector."""
+    """One row per name; NaN if a name has no vector."""
     known = labeled.vocabulary
     codes = np.array([known.index_of(name) if name in known else -1 for name in names], int)
     if not (codes >= 0).any():

@@ -164,7 +164,7 @@ def _show(field: bytes) -> str:
 
 
 class BinaryRecords:
-    """A word, a space, `size` little-endian float32, perhaps a line end; again and again."""
+    """Repeated records: a word, a space, `size` little-endian float32, and maybe a line end."""
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ def split_trips(data: Dataset, seed: int = 0) -> Split:
 
 
 def shrink(data: Dataset, n_rows: int, n_entities: int) -> Dataset:
-    """The first rows and the most frequent entities, for a quick run; single-item rows go."""
+    """The first rows and the most frequent entities, without single-item rows, for a quick run."""
     sold = np.asarray((data.values[:n_rows] > 0).sum(axis=0)).ravel()
     often = np.sort(np.argsort(-sold, kind="stable")[:n_entities])
     shrunk = data.take_rows(slice(0, n_rows)).take_entities(often)
@@ -131,7 +131,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        """The name that people see."""
+        """The displayed name."""
         size = "" if self.k is None else f", K = {self.k}"
         return f"{self.recipe.name}{size}, split {self.seed}"
 
@@ -146,7 +146,7 @@ class Task:
         return model
 
     def job(self) -> Job:
-        """The job; its name on disk changes with every setting that the result depends on."""
+        """The job; its file name changes with every setting that the result depends on."""
         settings = {
             "model": describe_settings(self.make(), whole=True),
             "steps": list(self.recipe.steps),

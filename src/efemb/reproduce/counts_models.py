@@ -1,4 +1,4 @@
-"""Models of the count studies: the paper's settings and ours beside them, as data."""
+"""Models of the count studies, with the paper's settings and with ours, as data."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ RIVALS = (HIERARCHICAL, POSITIVE_PCA, SIGNED_PCA)
 DEFAULTS = Recipe(
     "p-emb, defaults",
     OURS,
-    "PoissonEmbedding() as it is: context divided by its units, intercepts",
+    "PoissonEmbedding() with its defaults: context divided by its units, intercepts",
     _plain(PoissonEmbedding),
 )
 MOVIES = (

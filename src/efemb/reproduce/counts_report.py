@@ -189,7 +189,7 @@ def show_fits(rows: Sequence[Row], out: Results, chosen: str, fitted: str) -> No
 
 
 def show_settings(rows: Sequence[Row], out: Results) -> None:
-    """What each model is, and why it is there."""
+    """Describe each model, and why it is included."""
     recipes = {row.key[0]: (row.task.recipe, row.outcomes[0]) for row in rows}
     columns: dict[str, list[str]] = {
         "model": list(recipes),

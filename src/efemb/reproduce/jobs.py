@@ -153,7 +153,7 @@ def _checksum(record: dict[str, Any]) -> str:
 
 
 class Later:
-    """A value that is made when it is first needed: a resumed study may never need it."""
+    """A value that is computed when first needed, which may be never in a resumed study."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make, self._made = make, False
@@ -181,6 +181,6 @@ def pack_table(name: str, table: Table) -> dict[str, Any]:
 
 
 def unpack_table(name: str, arrays: dict[str, Any]) -> Table:
-    """The table that `pack_table` took apart."""
+    """Undo `pack_table`."""
     start = f"{name}/"
     return Table({key[len(start) :]: arrays[key] for key in arrays if key.startswith(start)})

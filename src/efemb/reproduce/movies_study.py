@@ -45,7 +45,7 @@ QUICK_MODELS = (
     "p-emb, defaults",
 )
 QUICK_USERS, QUICK_PASSES = 300, 200
-ONE_SIZE = {"categorical": SIZES[0]}  # the exact softmax is slow, and longer vectors gain nothing
+ONE_SIZE = {"categorical": SIZES[0]}  # the exact softmax is slow, and longer vectors do not help
 
 
 class Movies(Study):
@@ -111,7 +111,7 @@ SPLITS = {"users": split_movies, "ratings": split_ratings}
 
 
 def _list_literal_tasks(data: Later, options: Options) -> list[Task]:
-    """Models of the letter on both readings of the split, with the smaller K."""
+    """Models with the paper's inference on both readings of the split, with the smaller K."""
 
     def make_split(reading: str, seed: int) -> Split:
         return SPLITS[reading](data.value, seed)

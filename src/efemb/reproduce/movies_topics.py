@@ -1,4 +1,4 @@
-"""Topics of movies: what stands out in each dimension, tested against the genres."""
+"""Topics of movies: leading movies of each dimension, tested against the genres."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def measure_agreement(first: Floats, second: Floats) -> tuple[float, float]:
 
 
 def tabulate_stability(alphas: Sequence[Floats], seed: int = 0) -> Table:
-    """How similar the topics of fits from different initial vectors are, as fitted and rotated."""
+    """Similarity of topics between fits from different initial vectors, as fitted and rotated."""
     rng = np.random.default_rng(seed)
     exact = [alpha.astype(np.float64) for alpha in alphas]
     ways: dict[str, Sequence[Floats]] = {
@@ -297,7 +297,7 @@ def _show_printed(
     genres: Genres,
     out: Results,
 ) -> None:
-    """The list that corresponds to one in the paper."""
+    """Show the list that corresponds to one in the paper."""
     topic, rate = _find_best_topic(wanted, listed, genres)
     dated = split_years(table)
     rows = np.flatnonzero(dated["topic"] == topic)

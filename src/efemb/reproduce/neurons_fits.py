@@ -183,7 +183,7 @@ def make_lag_jobs(sources: Sequence[Source], k: int, n_jobs: int) -> list[Job]:
 
 
 def is_lag_job(outcome: Outcome) -> bool:
-    """Whether an outcome is that of a context with a past."""
+    """Whether an outcome belongs to a context with a past."""
     return "lags" in outcome.job.settings
 
 

@@ -1,4 +1,4 @@
-"""Models of the neuron study: what the paper printed, its settings and ours, and what is run."""
+"""Models of the neuron study: the paper's figures, its settings and ours, and the plan."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ ADAGRAD_STEPS = (0.03, 0.1, 0.3, 1.0)
 class NeuronModel:
     """A model and how it is fitted.
 
-    model : "mean" (of each neuron), "FA", "g-emb" or "ng-emb";  k, c : 0 where there is none
-    penalty, prior : the paper's lambda, and on what
+    model : "mean" (of each neuron), "FA", "g-emb" or "ng-emb";  k, c : 0 if it has none
+    penalty, prior : the paper's lambda, and the prior it applies to
     scale : "none" sums over neighbors, "items" takes their mean
-    outside : the nearest neurons of the other folds, so that leaving a fold out takes none away
+    outside : the nearest neurons of the other folds, so that leaving a fold out removes none
     step : constant of Adagrad, with the paper's minibatches; None solves exactly
     """
 
@@ -84,12 +84,12 @@ class NeuronModel:
 
     @property
     def name(self) -> str:
-        """The paper's name, and what differs."""
+        """The paper's name, and differences from it."""
         text = f"{self.model} (c={self.c})" if self.c else self.model
         return ", ".join([text, *self.differences()])
 
     def differences(self) -> list[str]:
-        """What differs from the main table."""
+        """Differences from the main table."""
         texts = []
         if self.prior == "log-normal":
             texts.append("log-normal")
@@ -109,7 +109,7 @@ class NeuronModel:
         return PRINTED.get((self.model, self.c, self.k), ("", "")) if plain else ("", "")
 
     def settings(self) -> dict[str, Any]:
-        """All of it, as JSON."""
+        """All settings, as JSON."""
         return asdict(self)
 
 
@@ -139,7 +139,7 @@ def list_other_readings(ks: tuple[int, ...]) -> list[NeuronModel]:
         for c in (10, 50):
             plain = NeuronModel("g-emb", k, c)
             models.append(replace(plain, sigma2="learned"))
-            # With lambda / c it is the same model as long as all neighbors are observed.
+            # With lambda / c this is the same model as long as all neighbors are observed.
             models.append(replace(plain, scale="items", penalty=plain.penalty / c))
             models.append(replace(plain, outside=True))
     return models
@@ -154,7 +154,7 @@ def list_minibatch_models(
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """Models and sizes of a run.
 
     ks : lengths of the vectors
     n_thunder : number of voxels of zebrafish-thunder, chosen at random; None: all
@@ -177,7 +177,7 @@ class Plan:
         return NeuronModel("g-emb", max(self.ks), 50)
 
     def minibatches(self, recording: str) -> list[NeuronModel]:
-        """What is fitted with the paper's optimizer, whose cost grows with neurons and frames."""
+        """Models that are fitted with the paper's optimizer, whose cost grows with the data."""
         models = [model for model in list_main_models(self.ks) if model.c]
         if recording == "tectum":
             return list_minibatch_models(models, self.steps)

@@ -264,7 +264,7 @@ def rebuild_model(model: NeuronModel, arrays: Mapping[str, Any]) -> FittedEmbedd
 
 
 def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
-    """Neurons with large weights, well apart and not isolated at the edge of the tissue."""
+    """Neurons with large weights, far apart and not isolated at the edge of the tissue."""
     edges, positions = Edges(fitted), fitted.positions
     assert positions is not None  # `rebuild_model` gives them
     members = edges.members.reshape(len(positions), -1)
@@ -274,7 +274,7 @@ def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
 
 
 def summarize_weights(fitted: FittedEmbedding) -> str:
-    """How many weights are negative, and their share of the total."""
+    """Number of negative weights, and their share of the total."""
     weight = fitted.weights()["weight"]
     negative = weight < 0
     return (

@@ -49,7 +49,7 @@ class Study(ABC):
     name: str
     title: str
     minutes: float  # of the full study on two cores
-    has_literal: bool = False  # whether `Options.literal` says anything to it
+    has_literal: bool = False  # whether `Options.literal` applies to it
     side_by_side: bool = False  # small fits: one thread each, several at a time
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Data with known parameters: for tests, for power studies and for benchmarks."""
+"""Simulated data with known parameters, for tests, power studies and benchmarks."""
 
 from __future__ import annotations
 

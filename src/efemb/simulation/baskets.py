@@ -15,7 +15,7 @@ from efemb.engine.options import whole
 from efemb.errors import ParameterError
 
 CHUNK_LINES = 1 << 20
-TOPIC_SHARE = 0.7  # of the lines of a basket come from its topic, the others from anywhere
+TOPIC_SHARE = 0.7  # share of the lines of a basket that come from its topic
 MOST_ROUNDS = 16
 
 
@@ -92,7 +92,7 @@ def draw_row_sizes(n_rows: int, n_lines: int, most: int, rng: np.random.Generato
 
 @dataclass(frozen=True)
 class _Shop:
-    """Items side by side by topic, and the running sum of their popularity."""
+    """Items grouped by topic, and the running sum of their popularity."""
 
     running: Floats
     edges: Floats  # running sum at the border of each topic
@@ -147,10 +147,10 @@ def _draw_chunk(shop: _Shop, sizes: Ints, topic: Ints, rng: np.random.Generator)
         row = np.repeat(np.arange(len(sizes)), missing)
         if len(row) == 0:
             break
-        # Baskets of nearly all items of a topic would wait forever for the rarest one.
+        # Baskets with nearly all items of a topic would wait very long for the rarest one.
         usual = turn < MOST_ROUNDS // 2
         item = shop.draw(topic[row], rng) if usual else rng.integers(n_entities, size=len(row))
-        # Sorting beats the hash table of np.unique several times over.
+        # Sorting is several times faster than the hash table of np.unique.
         keys = np.sort(np.concatenate([partial, row * n_entities + item]))
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
         owner = keys // n_entities

@@ -1,4 +1,4 @@
-"""Rows drawn from a fitted model: baskets of known households, at other prices, of other stores."""
+"""Rows drawn from a fitted model: baskets of known households, at other prices or elsewhere."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def simulate_rows(
     model : fitted estimator or FittedEmbedding
         On baskets.
     rows : Dataset, mapping of row columns, or int
-        The rows to draw. A Dataset says who shops when, and where the sweeps start; its values are
-        not in the result. A mapping such as ``{"household": [...], "week": [...]}`` has the row
-        columns only, a number none; columns that are missing count as the prior mean.
+        The rows to draw. A Dataset gives the row columns and the values at which the sweeps start,
+        which are not in the result. A mapping such as ``{"household": [...], "week": [...]}`` gives
+        only row columns, a number none; missing columns count as the prior mean.
     sweeps : int
         How many times every value is redrawn, given the current values of the others.
     row_size : float, optional
-        For categorical models, which know what is bought and not how much: the mean number of units
+        For categorical models, which know what is bought but not how much: the mean number of units
         of a row. By default, rows have as many units as those of the Dataset.
     seed : int
         The same seed gives the same random numbers whatever the tables are, so that the difference
@@ -64,8 +64,8 @@ def simulate_rows(
     -------
     Dataset
         Sparse counts of the same rows and columns. ``report["sampler"]`` is "gibbs": conditionals
-        need not be those of any joint distribution, and each then holds only approximately where
-        the sweeps settle.
+        need not be those of any joint distribution, and each then holds only approximately after
+        the sweeps have settled.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def compare_prices(
     Table
         label, units_before, units_after and revenue_before, revenue_after (units times the numbers
         of the table) per draw of all rows, change (of the units) and its standard_error, which
-        takes the rows for a sample; the largest absolute change first.
+        treats the rows as a sample; the largest absolute change first.
     """
     fitted: FittedEmbedding = model.fitted()
     whole("draws", draws)
@@ -192,7 +192,7 @@ class _Totals:
 
 
 def read_tables(fitted: FittedEmbedding, tables: Mapping[str, Any]) -> dict[str, CellTable]:
-    """Tables of a scenario by name: as they are, or those of the fit with some changes."""
+    """Tables of a scenario by name: as passed, or those of the fit with some changes."""
     terms = {name: term for term in fitted.spec.terms for name in term.tables}
     choice = Choice(fitted.entities)
     changed = {}
@@ -219,7 +219,7 @@ def read_tables(fitted: FittedEmbedding, tables: Mapping[str, Any]) -> dict[str,
 
 
 def _usual(fitted: FittedEmbedding, name: str, table: Any) -> CellTable:
-    """The table of the fit, unless another one is given."""
+    """The table of the fit, unless another one is passed."""
     return read_tables(fitted, {name: {} if table is None else table})[name]
 
 

@@ -30,7 +30,7 @@ Draw = Callable[[Spec, Floats, np.random.Generator], Floats]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be drawn."""
+    """Sizes and settings of a draw."""
 
     space: ParameterSpace
     empty: Dataset
@@ -47,7 +47,7 @@ def draw(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
         x = spec.family.sample(natural_parameter(spec.family, spec.link, u), rng)
     except EfembError:
         raise
-    except ValueError:  # NumPy rejects rates that no counter can hold
+    except ValueError:  # NumPy rejects rates that no integer can represent
         x = np.full(1, np.inf)
     return check_bounded(x)
 
@@ -59,7 +59,7 @@ def draw_by_inversion(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats
 
 
 def check_bounded(x: Floats) -> Floats:
-    """The draws, unless they exceed anything that could be an observation."""
+    """Return the draws, unless they exceed any plausible observation."""
     if not bool(np.abs(x).max(initial=0.0) < LARGEST):
         raise DivergenceError(
             "the conditionals of this model reinforce one another and the draws grow without "
@@ -113,7 +113,7 @@ def _tune_rows(plan: Plan, parameters: Parameters, n_rows: int, rng: np.random.G
 class RowSampler:
     """x_tn | the other entities of row t, for a block of rows; values are (entities, rows).
 
-    beside : (entities, rows) what further terms add to u;  draw : how observations are drawn
+    beside : (entities, rows) added to u by further terms;  draw : how observations are drawn
     """
 
     spec: Spec
@@ -126,11 +126,11 @@ class RowSampler:
         return draw(self.spec, np.repeat(typical[:, None], n_rows, axis=1), rng)
 
     def own(self, x: Floats) -> Floats:
-        """What an observation adds to the context sums of others."""
+        """The amount that an observation adds to the context sums of others."""
         return (x != 0).astype(np.float64) if self.spec.context.binary else x
 
     def share(self, own: Floats) -> Floats:
-        """What an observation adds to the divisor."""
+        """The amount that an observation adds to the divisor."""
         scale = self.spec.context.scale
         if scale == "total":
             return own
@@ -160,7 +160,7 @@ class UnitSampler:
 
     Values are (entities, rows).
 
-    beside : (entities, rows) what further terms add to u
+    beside : (entities, rows) added to u by further terms
     """
 
     spec: Spec
@@ -173,7 +173,7 @@ class UnitSampler:
         return self.fill(2 + rng.poisson(max(self.row_size - 2.0, 0.0), n_rows), typical, rng)
 
     def fill(self, sizes: Ints, typical: Floats, rng: np.random.Generator) -> Floats:
-        """Rows of so many units, drawn by popularity."""
+        """Rows with given numbers of units, drawn by popularity."""
         n_rows = len(sizes)
         chance = np.exp(typical - typical.max())
         units = rng.choice(len(typical), sizes.sum(), p=chance / chance.sum())
@@ -225,7 +225,7 @@ def sample_graph(
     x = np.zeros(shape, dtype=plan.dtype)
     if not graph.causal:
         x[:] = draw(spec, np.broadcast_to(plan.popularity.u[entity][:, None], shape), rng)
-    # Only intercepts may move here: `products` holds those of the vectors.
+    # Only intercepts may change here: `products` depends on the vectors.
     tuned = not (graph.causal or spec.link.needs_positive or spec.family.support.low != 0)
     for _ in range(TUNING_SWEEPS if tuned else 0):
         _sweep_graph(plan, graph, products, parameters, x, rng, sweeps=1)
@@ -259,8 +259,8 @@ def _sweep_graph(
 def sample_entities(plan: Plan, rng: np.random.Generator) -> tuple[Floats, Parameters]:
     """Any context, through the u of all its cells: one entity of all rows at a time.
 
-    Observations of one entity in different rows are drawn together even where they depend on
-    each other; the sweeps make up for it.
+    Observations of one entity in different rows are drawn together even if they depend on
+    each other; the sweeps correct for it.
     """
     spec, space = plan.space.spec, plan.space
     parameters = row_parameters(space, plan.popularity, plan.strength, rng)

@@ -43,7 +43,7 @@ INGREDIENTS = (
 
 @dataclass(frozen=True)
 class Simulation:
-    """Simulated data and what made them.
+    """Simulated data and the model that they come from.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Simulation:
         "sequential": every observation was drawn once, given a context that was already there,
         so the data follow the conditionals exactly. "gibbs": all observations were redrawn in
         sweeps given the current values of the others. Conditionals need not be those of any
-        joint distribution; each then holds only approximately where the sweeps settle.
+        joint distribution; each then holds only approximately after the sweeps have settled.
     """
 
     data: Dataset
@@ -91,12 +91,12 @@ def simulate(  # noqa: PLR0913 - every size of the data is its own keyword
     seed : int or Generator
         The same seed gives the same data.
     row_size : float, optional
-        Average sum of a row of counts or of zeros and ones; by default min(8, N / 3) where the
+        Average sum of a row of counts or of zeros and ones; by default min(8, N / 3) if the
         context is a basket, else 0.3 N.
     strength : float
-        How strongly contexts act; 1 gives a clear signal and stable draws.
+        Strength of the effects of contexts; 1 gives a clear signal and stable draws.
     sweeps : int
-        Number of Gibbs sweeps, where the sampler needs them.
+        Number of Gibbs sweeps, if the sampler needs them.
     n_dims : int
         Numbers D per observation.
     positions : array (N, p), optional

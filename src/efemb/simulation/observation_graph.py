@@ -1,4 +1,4 @@
-"""The graph of observations that contexts made of lists of members span."""
+"""The graph of observations that is defined by lists of context members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from efemb.model.contexts.bound.entities import Lists
 class Edges:
     """Members of some nodes: node `owner[e]` has `member[e]` in its context.
 
-    A node is an entity (in every row) or, where rows depend on one another, a single cell.
+    A node is an entity (in every row) or, if rows depend on one another, a single cell.
     left, right : (edges,) rows of rho and of alpha whose product is the weight of the edge
     """
 
@@ -55,7 +55,7 @@ class ObservationGraph:
 
 
 def graph_of(bound: BoundContext) -> ObservationGraph | None:
-    """The context as a graph; None where it is not made of lists."""
+    """The context as a graph; None if it does not consist of lists."""
     if bound.n_dims > 1:
         return None
     if bound.lists is not None:
@@ -81,7 +81,7 @@ def _entity_edges(lists: Lists, n_entities: int) -> Edges:
 
 
 def _cell_edges(lists: Lists, n_rows: int, n_entities: int) -> Edges:
-    """The lists of every row; members in rows that do not exist are left out."""
+    """The lists of every row; members in rows that do not exist are dropped."""
     row = np.repeat(np.arange(n_rows), len(lists.members))
     owner, member = np.tile(lists.owner, n_rows), np.tile(lists.members, n_rows)
     right = np.tile(lists.slot * n_entities + lists.members, n_rows)
@@ -92,7 +92,7 @@ def _cell_edges(lists: Lists, n_rows: int, n_entities: int) -> Edges:
 
 
 def _cell_graph(parts: tuple[Edges, ...], bound: BoundContext) -> ObservationGraph:
-    """Row by row where contexts reach in one direction of time, else all cells together."""
+    """Row by row if contexts reach in one direction of time, else all cells together."""
     size, n_rows = bound.n_entities, bound.n_rows
     steps = np.concatenate([edges.member // size - edges.owner // size for edges in parts])
     n_cells = size * n_rows

@@ -23,10 +23,10 @@ _MIDDLE = 250.0
 BLOCK_FRAMES = 256
 DECAY = 0.8  # of calcium, from frame to frame
 EVENT_RATE = 0.04  # per frame
-SUPPRESSED = 0.15  # share of the neurons that the fields around them silence
+SUPPRESSED = 0.15  # share of the neurons that respond negatively to the fields around them
 MIRRORED = 0.3  # share of the fields that have a twin on the other side
-# Shares of the variance of a neuron: fields, events of its own; the rest is white noise, little
-# of it, because the traces of a recording are cleaned, and differences double it.
+# Shares of the variance of a neuron: fields, own events; the rest is white noise, which is small
+# because the traces of a recording are cleaned, and differences double it.
 SHARED, OWN = 0.85, 0.12
 
 

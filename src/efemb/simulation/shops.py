@@ -1,4 +1,4 @@
-"""simulate_shop: a small shop with everything that a shop knows, and the truth behind it."""
+"""simulate_shop: a small shop with households, prices and a product tree, and known effects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KINDS = {  # department -> types
     "meat": ("ham", "turkey"),
 }
 BRANDS = ("Alpha", "Beta", "Gamma", "Delta")
-TASTE = 1.0  # standard deviation of a household's liking of a department or type, in nats
-TOGETHER = 1.2  # what the errand of a trip adds to its department
-SEASON = 2.0  # what the last weeks add to turkey
+TASTE = 1.0  # standard deviation of a household's preference for a department or type, in nats
+TOGETHER = 1.2  # effect of a trip's purpose on its department
+SEASON = 2.0  # effect of the last weeks on turkey
 UNITS = 4.0  # mean units of a trip
 LACKING = 0.15  # share of the products that the second store does not carry
 
@@ -34,7 +34,7 @@ class SimulatedShop:
     ----------
     lines : dict of str to list
         One line per item of a basket: basket, household, week, store, item, count, paid (for the
-        line, after the discount) and discount (taken off the line).
+        line, after the discount) and discount (of the line).
     products : dict of str to list
         One line per item: item, department, type, brand and price (the regular one).
     elasticity : float
@@ -68,9 +68,9 @@ def simulate_shop(
 ) -> SimulatedShop:
     """Draw a year or so of a small shop: households, weeks, prices, stores, a tree of products.
 
-    Forty products of four departments. Households differ in what they like, trips in their errand;
-    turkey sells in the last weeks; in every week some products are 10 to 40% off. Prices do not
-    depend on demand here, so that the elasticity is causal, as it never is in a real shop.
+    Forty products of four departments. Households differ in their preferences, trips in their
+    purpose; turkey sells in the last weeks; in every week some products are 10 to 40% off. Prices
+    do not depend on demand here, so that the elasticity is causal, as it never is in a real shop.
 
     Parameters
     ----------

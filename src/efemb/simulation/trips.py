@@ -24,7 +24,7 @@ CHUNK_TRIPS = 1 << 14
 MOST_ITEMS = 100
 REPELLING = 0.3  # share of the components in which similar items repel each other
 ROUNDS, TRIPS_AT_ONCE = 2000, 256  # of rejection; later ones are drawn from all items
-SPREAD = 0.3  # of the items of a category around its center, relative to that of the centers
+SPREAD = 0.3  # spread of the items of a category, relative to that of the category centers
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class _Shop:
         center = rng.normal(0.0, size, (n_categories, n_components))
         own = rng.normal(0.0, SPREAD * size, (n_entities, n_components))
         rho = center[category] + own
-        # alpha = rho with some signs turned: then rho_n . alpha_m = rho_m . alpha_n.
+        # alpha = rho with some signs flipped, so that rho_n . alpha_m = rho_m . alpha_n.
         signs = np.where(np.arange(n_components) < REPELLING * n_components, -1.0, 1.0)
         intercept = -np.log(rng.permutation(n_entities) + 10.0)
         running = np.cumsum(np.exp(intercept))
@@ -159,7 +159,7 @@ def _draw_trips(shop: _Shop, sizes: Ints, rng: np.random.Generator) -> NDArray[n
         item = _draw_next(shop, basket[trips, :turn], sums[trips] / max(turn, 1), rng)
         basket[trips, turn] = item
         sums[trips] += shop.parameters.alpha[item]
-    basket[basket < 0] = len(shop.category)  # sorted behind all items
+    basket[basket < 0] = len(shop.category)  # sorted after all items
     basket.sort(axis=1)
     return basket[basket < len(shop.category)]
 
@@ -180,7 +180,7 @@ def _draw_next(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generat
         drawn = (running[pending, :-1] <= level[:, None]).sum(axis=1)
         low, high = shop.edges[drawn], shop.edges[drawn + 1]
         mass = low + (high - low) * rng.random(len(pending))
-        # Rounding may carry the mass onto the upper border.
+        # Rounding errors may move the sum to the upper border.
         proposal = np.minimum(np.searchsorted(shop.running, mass, "right"), len(shop.own) - 1)
         fit = np.einsum("tk,tk->t", shop.own[proposal], context[pending])
         accepted = rng.random(len(pending)) < np.exp(fit - highest[pending])
@@ -196,7 +196,7 @@ def _draw_next(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generat
 
 
 def _draw_of_all(shop: _Shop, basket: Any, context: Floats, rng: np.random.Generator) -> Ints:
-    """Draw from all items at once, where nearly every proposal would be rejected."""
+    """Draw from all items at once, if nearly every proposal would be rejected."""
     fit = shop.predictor.apply(context)
     fit += rng.gumbel(size=fit.shape)
     np.put_along_axis(fit, basket.astype(np.int64), -np.inf, axis=1)

@@ -17,15 +17,15 @@ from efemb.model.spec import Spec
 from efemb.simulation.observation_graph import ObservationGraph
 
 GAIN = 0.7  # largest multiplier of a deviation from the mean in one sweep
-AVERAGED = 2.0  # standard deviation of rho_n . alpha_m where the context is a weighted average
-# Where means are exponentials of counts, no single weight may be larger than this.
+AVERAGED = 2.0  # standard deviation of rho_n . alpha_m if the context is a weighted average
+# If means are exponentials of counts, no single weight may be larger than this.
 LARGEST_WEIGHT = {"none": 0.3, "items": 1.0}
-INTERCEPT_PART = 0.2  # of the mean of an additive model at strength 1; the rest is the context
+INTERCEPT_PART = 0.2  # share of an additive model's mean at strength 1; the rest is the context
 
 
 @dataclass(frozen=True)
 class Popularity:
-    """Wanted mean of every number, and the linear predictor that gives it."""
+    """Target mean of every number, and the linear predictor that gives it."""
 
     mean: Floats
     u: Floats
@@ -42,14 +42,14 @@ class Popularity:
         return cls(mean, invert(spec.link, spec.family.predictor(mean)))
 
     def response(self, spec: Spec) -> Floats:
-        """Change of the mean for a change of u, about the wanted means."""
+        """Change of the mean for a change of u, at the target means."""
         if spec.family.support.low != 0 or spec.link.needs_positive:
             return np.ones(self.mean.shape)
         return self.mean * (1.0 - self.mean / spec.family.support.high)
 
 
 def invert(link: Link, v: Floats) -> Floats:
-    """The u with f(u) = v, by bisection in [-40, 40]; the nearest end where there is none."""
+    """The u with f(u) = v, by bisection in [-40, 40]; the nearest end if there is none."""
     if link.is_identity:
         return v
     low, high = np.full(v.shape, -40.0), np.full(v.shape, 40.0)
@@ -70,8 +70,8 @@ def draw_vectors(space: ParameterSpace, rng: np.random.Generator) -> tuple[Float
     if spec.structure.tied:
         return rho, rho
     if spec.positive_rho == spec.positive_alpha and rho.shape == alpha.shape:
-        # Weights rho_n . alpha_m that do not depend on the order of n and m: where n and m are
-        # in each other's contexts, their conditionals then agree with a joint distribution.
+        # Weights rho_n . alpha_m that do not depend on the order of n and m: if n and m are in
+        # each other's contexts, their conditionals then agree with a joint distribution.
         return _reverse_columns(rho) if spec.positive_rho else _indefinite(rho, _lean(spec))
     return rho, alpha
 
@@ -80,13 +80,13 @@ def _reverse_columns(rho: Floats) -> tuple[Floats, Floats]:
     """Symmetric positive weights; reversed, because sparse vectors then have a small rho . alpha.
 
     No model predicts an observation from itself, but the normalized score gives every context
-    member a share that contains its own rho_n . alpha_n.
+    member a share that depends on its own rho_n . alpha_n.
     """
     return rho, rho[:, ::-1].copy()
 
 
 def _lean(spec: Spec) -> float:
-    """Above 1 where all units of an entity leave the context, so that it never predicts itself."""
+    """Above 1 if all units of an entity leave the context, so that it never predicts itself."""
     return 1.4 if spec.family.softmax else 1.0
 
 
@@ -116,7 +116,7 @@ def _draw(shape: tuple[int, ...], size: float, positive: bool, rng: np.random.Ge
 def row_parameters(
     space: ParameterSpace, popularity: Popularity, strength: float, rng: np.random.Generator
 ) -> Parameters:
-    """Parameters of a model on rows whose average context has the wanted means."""
+    """Parameters of a model on rows whose average context has the target means."""
     spec = space.spec
     rho, alpha = draw_vectors(space, rng)
     if spec.link.needs_positive:
@@ -176,11 +176,11 @@ def _intercept(
 
 
 def tune(parameters: Parameters, spec: Spec, wanted: Floats, observed: Floats, n_rows: int) -> None:
-    """Move the parameters so that the means come closer to the wanted ones, in place."""
+    """Adjust the parameters so that the means come closer to the target means, in place."""
     if spec.family.support.low != 0 or spec.family.softmax:
         return
     if spec.link.needs_positive and spec.context.scale != "none":
-        # Rows that lost their context lower all means alike.
+        # Rows without a context lower all means by the same factor.
         ratio = np.clip(wanted.sum() / max(observed.sum(), 1e-12), 0.5, 2.0)
         parameters.rho *= ratio
         if parameters.intercept is not None:
@@ -222,7 +222,7 @@ def row_factor(space: ParameterSpace, response: Floats, rho: Floats, alpha: Floa
 
 
 class _Weights:
-    """v -> W v with W = rho alpha', all slots added up, without the diagonal."""
+    """v -> W v with W = rho alpha' summed over all slots, without the diagonal."""
 
     def __init__(self, space: ParameterSpace, rho: Floats, alpha: Floats) -> None:
         vectors = space.vectors(Parameters(rho, alpha, None))
@@ -244,7 +244,7 @@ def graph_factor(
 ) -> float:
     """Factor of the weights of a model on a graph."""
     vectors = space.vectors(Parameters(rho, alpha, None))
-    # Weights of different rows may add up in any way, and so may those of an exponential.
+    # Weights of different rows may have any sum, and so may those of an exponential.
     careful = graph.n_columns == 1 or explosive(space.spec)
     total, largest = _entity_weights(graph, vectors, absolute=careful)
     gain = largest_gain(lambda v: response * (total @ v), graph.n_entities)
@@ -255,7 +255,7 @@ def graph_factor(
 
 
 def _entity_weights(graph: ObservationGraph, vectors: Any, *, absolute: bool) -> tuple[Any, float]:
-    """Weights between entities, averaged where the context averages, and the largest of them."""
+    """Weights between entities, averaged if the context averages, and the largest of them."""
     size = graph.n_entities
     total: Any = csr_array((size, size))
     largest = 0.0
@@ -286,5 +286,5 @@ def largest_gain(product: Callable[[Floats], Floats], size: int) -> float:
         if norm == 0.0:
             break
         growth.append(norm)
-    # A vector that vanishes has no rate: its first growth bounds it.
+    # A vector that vanishes has no growth rate: its first growth is a bound.
     return float(np.exp(np.mean(np.log(growth[-20:])))) if growth else 0.0
