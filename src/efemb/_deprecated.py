@@ -65,12 +65,12 @@ BRITISH = {
 NAMES["LabelledVectors"] = BRITISH["LabelledVectors"]
 
 
-def warn_renamed(old: str, new: str, stacklevel: int = 2) -> None:
-    """Warn that `old` is now called `new`; `stacklevel` counts from the caller."""
+def warn_renamed(old: str, new: str) -> None:
+    """Warn the caller of the calling function that `old` is now called `new`."""
     warnings.warn(
         f"{old} is now {new}; the old name will be removed in version {REMOVED_IN}",
         FutureWarning,
-        stacklevel=stacklevel + 1,
+        stacklevel=3,
     )
 
 

@@ -259,7 +259,7 @@ def test_only_contexts_add() -> None:
 
 @pytest.mark.parametrize("wrong", ["no", 1, None, np.ones(2)])
 def test_binary_is_a_flag_and_scale_a_name(wrong: Any) -> None:
-    with pytest.raises(efemb.InputTypeError, match="binary of Basket must be True or False"):
+    with pytest.raises(efemb.InputTypeError, match=r"Basket\.binary must be True or False"):
         efemb.Basket(binary=wrong).check()
     if not isinstance(wrong, str):
         with pytest.raises(efemb.ParameterError, match="unknown scale"):

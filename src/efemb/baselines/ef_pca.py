@@ -14,9 +14,10 @@ from efemb.baselines.arrays import Holdout
 from efemb.baselines.early_stopping import Iterated, run_passes
 from efemb.baselines.low_rank import FactorSearch, RowFits, predict_left_out
 from efemb.data.matrices import dense, sparse
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import ParameterError
 from efemb.estimators.checks import check_variation, generator
 from efemb.model.families import Family, Gaussian
+from efemb.model.ingredient import flag
 from efemb.model.links import Identity
 from efemb.model.score import log_expected_value
 
@@ -109,8 +110,7 @@ class ExponentialFamilyPCA(Iterated):
         if getattr(family, "sigma2", 1.0) != 1.0:
             raise ParameterError("Gaussian PCA has a noise variance of 1: pass family='gaussian'")
         for name in ("positive", "intercept"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputTypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            flag(name, getattr(self, name))
         if self.positive and family.missing:
             raise ParameterError(
                 "positive=True needs counts or binary data, not the gaussian family"

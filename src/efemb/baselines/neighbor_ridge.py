@@ -16,12 +16,13 @@ from efemb.engine.solvers.moments.evidence import ridge_weights
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.statistics import column_means
 from efemb.engine.threads import cut, workers
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import ParameterError
 from efemb.estimators.checks import check_variation, generator
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.contexts.frozen import Kept
 from efemb.model.families import Family, Gaussian
+from efemb.model.ingredient import flag
 from efemb.model.spec import Spec
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ class NeighborRidge(Baseline):
     def _check(self) -> None:
         if self.ridge != "auto":
             number("ridge", self.ridge)
-        if not isinstance(self.intercept, (bool, np.bool_)):
-            raise InputTypeError(f"intercept must be True or False, got {self.intercept!r}")
+        flag("intercept", self.intercept)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         check_variation(data, {})

@@ -23,15 +23,14 @@ _LINES = {
 }
 
 
-def list_first(places: NDArray[Any], total: int | None = None) -> str:
+def list_first(places: NDArray[Any]) -> str:
     """The first few of `places` as text, and how many more there are.
 
     >>> list_first(np.arange(7))
     '0, 1, 2, 3, 4 and 2 more'
     """
-    total = len(places) if total is None else total
     text = ", ".join(str(place) for place in places[:_SHOWN])
-    return text if total <= _SHOWN else f"{text} and {total - _SHOWN:,} more"
+    return text if len(places) <= _SHOWN else f"{text} and {len(places) - _SHOWN:,} more"
 
 
 def is_sparse(values: object) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb.engine.callbacks import Callback, Checkpoint
 from efemb.errors import InputTypeError, ParameterError
+from efemb.model.ingredient import flag
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Options:
         flags = {"early_stopping": self.early_stopping, "deterministic": self.deterministic}
         for name, value in flags.items():
             auto = name == "early_stopping" and isinstance(value, str) and value == "auto"
-            if not auto and not isinstance(value, (bool, np.bool_)):
-                raise InputTypeError(f"{name} must be True or False, got {value!r}")
+            if not auto:
+                flag(name, value)
         if self.validation_fraction is not None:
             number("validation_fraction", self.validation_fraction)
         if str(self.dtype) not in ("float32", "float64"):

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,7 +22,7 @@ from efemb.fitted.embedding import FittedEmbedding
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import Context
 from efemb.model.families import Family
-from efemb.model.ingredient import Ingredient
+from efemb.model.ingredient import Ingredient, flag
 from efemb.model.links import Link
 from efemb.model.priors import Prior
 from efemb.model.spec import Spec
@@ -261,10 +260,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         return read_data(self, X, reset=False)
 
     def _centers(self) -> bool:
-        center = getattr(self, "center", False)
-        if not isinstance(center, (bool, np.bool_)):
-            raise InputTypeError(f"center must be True or False, got {center!r}")
-        return bool(center)
+        return flag("center", getattr(self, "center", False))
 
     def _binarizes(self) -> bool:
         return bool(getattr(self, "binarize", self._binarize))

@@ -19,7 +19,7 @@ from efemb.evaluation.adapter import (
     stored_entries,
     vocabulary_of,
 )
-from efemb.model.contexts.base import gather_rows
+from efemb.evaluation.predictions import context_members
 from efemb.model.objective import CACHED_NUMBERS, log_sums
 
 _TOLERANCE = 1e-6  # of the gradient of the log-likelihood per unit
@@ -89,7 +89,7 @@ class Calibrated:
             log_means = _log_shares(block) if self.of_shares else block
             values = c * log_means + d * self.log_popularity
             values += a * np.exp(np.minimum(log_means, np.log(self.largest)))
-            values[_context_cells(context, rows[cells], entities[cells])] = -np.inf
+            values[context_members(context, rows[cells], entities[cells])] = -np.inf
             yield cells, values
 
 
@@ -148,7 +148,7 @@ def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
     log_means = np.empty((len(row), judged.data.n_entities), dtype=np.float32)
     for cells, block in model.log_means(judged.data, row, entity):
         log_means[cells] = block
-    absent = _context_cells(context, row, entity)
+    absent = context_members(context, row, entity)
     asked = (np.log(quantities), absent, entity, held.data.astype(np.float64))
     means, shares = _Problem(log_means, *asked), _Problem(_log_shares(log_means), *asked)
     solutions = {False: means.solve(), True: shares.solve()}
@@ -160,15 +160,6 @@ def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
 
 def _log_shares(log_means: Floats) -> Floats:
     return np.asarray(log_means - log_sums(log_means)[:, None].astype(log_means.dtype))
-
-
-def _context_cells(context: Any, row: Ints, entity: Ints) -> tuple[Ints, Ints]:
-    """Which (cell, entity) pairs of a block are in the context of the cell."""
-    ptr, where = gather_rows(context.indptr, row)
-    cell = np.repeat(np.arange(len(row)), np.diff(ptr))
-    member = context.indices[where]
-    is_other = member != entity[cell]
-    return cell[is_other], member[is_other]
 
 
 class _Problem(NamedTuple):

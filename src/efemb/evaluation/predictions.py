@@ -362,7 +362,7 @@ def score_entries(
     arrays = {name: np.full(len(row), np.nan) for name in names}
     for chunk, values in _chunks(judged, judged.model.log_means, row, code):
         own = values[np.arange(len(values)), code[chunk]]
-        cell, member = _context_members(context, row[chunk], code[chunk])
+        cell, member = context_members(context, row[chunk], code[chunk])
         in_context, log_total = values[cell, member], log_sums(values)
         log_share = own - log_total
         arrays["log_share"][chunk] = log_share
@@ -401,7 +401,7 @@ def _chunks(
             yield chunk, block[start - cells.start : chunk.stop - cells.start]
 
 
-def _context_members(context: Any, row: Ints, code: Ints) -> tuple[Ints, Ints]:
+def context_members(context: Any, row: Ints, code: Ints) -> tuple[Ints, Ints]:
     """(cell, entity) of all other entities in the rows of some entries."""
     ptr, where = gather_rows(context.indptr, row)
     cell = np.repeat(np.arange(len(row)), np.diff(ptr))

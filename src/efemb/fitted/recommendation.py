@@ -11,11 +11,11 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.matrices import absent_cells, sparse
-from efemb.errors import InputTypeError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.nearest import checked_number, largest
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.contexts.base import gather_rows
+from efemb.model.ingredient import flag
 from efemb.model.objective import log_sums
 from efemb.table import Table
 
@@ -120,8 +120,7 @@ class Recommender:
         >>> model.recommend([[1, 0, 0, 0], [0, 0, 1, 0]], n=1)["label"].tolist()
         ['butter', 'chips']
         """
-        if not isinstance(exclude_seen, bool | np.bool_):
-            raise InputTypeError(f"exclude_seen must be True or False, got {exclude_seen!r}")
+        flag("exclude_seen", exclude_seen)
         choice = Choice(self._item_labels(), **options)
         if choice.unknown == "skip":
             data = self._skip_unknown(data)

@@ -40,6 +40,7 @@ from efemb.inference.row_conditionals import RowConditionals
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
+from efemb.model.ingredient import flag
 from efemb.model.parameters import Parameters
 from efemb.model.priors import HalfNormal, Normal, Prior
 from efemb.model.space import ParameterSpace
@@ -133,8 +134,7 @@ def fold_in(
 
 
 def _check_options(context_too: Any, prior: Any, sweeps: Any, tol: Any) -> None:
-    if not isinstance(context_too, (bool, np.bool_)):
-        raise InputTypeError(f"context_too must be True or False, got {context_too!r}")
+    flag("context_too", context_too)
     check_prior(prior)
     whole("sweeps", sweeps)
     number("tol", tol)

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.inference.conditionals import (
     Conditionals,
@@ -22,6 +22,7 @@ from efemb.inference.conditionals import (
 from efemb.inference.lbfgs import warn_exhausted
 from efemb.inference.posterior import EntityPosterior, explain_coupling, vector_blocks
 from efemb.inference.row_conditionals import RowConditionals
+from efemb.model.ingredient import flag
 from efemb.table import Table
 
 AT_ONCE = 64  # entities
@@ -84,8 +85,7 @@ def laplace(
     """
     fitted: FittedEmbedding = model.fitted()
     for name, value in (("sandwich", sandwich), ("refit", refit)):
-        if not isinstance(value, (bool, np.bool_)):
-            raise InputTypeError(f"{name} must be True or False, got {value!r}")
+        flag(name, value)
     _check_model(fitted)
     options = {"sandwich": bool(sandwich), "refit": bool(refit), "progress": progress}
     return Laplace(model, data, weight=sample_weight, **options)

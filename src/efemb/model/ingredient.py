@@ -194,6 +194,25 @@ def positive_number(owner: Ingredient, option: str, *, zero: bool = False) -> fl
     return number
 
 
+def positive_integer(owner: Ingredient, option: str) -> int:
+    """The value of an option that must be an integer >= 1."""
+    value = getattr(owner, option)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InputTypeError(
+            f"{type(owner).__name__}.{option} must be an integer >= 1, got {value!r}"
+        )
+    if value < 1:
+        raise ParameterError(f"{type(owner).__name__}.{option} must be >= 1, got {value}")
+    return int(value)
+
+
+def flag(option: str, value: object) -> bool:
+    """The value of an option that must be True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(f"{option} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[Any, Any]:
     """A column of the rows of the data, or an error that lists the columns."""
     columns = data.rows

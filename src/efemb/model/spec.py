@@ -12,6 +12,7 @@ from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import Context
 from efemb.model.families import Family
+from efemb.model.ingredient import flag
 from efemb.model.links import Link
 from efemb.model.priors import Prior, resolve_pair
 from efemb.model.structures import Structure
@@ -67,7 +68,7 @@ class Spec:
             prior_rho=rho,
             prior_alpha=alpha,
             zeros=Zeros.resolve(zeros),
-            intercept=_flag("intercept", intercept),
+            intercept=flag("intercept", intercept),
             intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
             terms=resolve_terms(terms),
             weight_ridge=weight_ridge,
@@ -315,12 +316,6 @@ class Spec:
         if prior.positive != self.positive_intercept:
             need = "LogNormal or HalfNormal" if self.positive_intercept else "Normal"
             raise ParameterError(f"the intercept prior must be {need} here, got {prior!r}")
-
-
-def _flag(option: str, value: object) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputTypeError(f"{option} must be True or False, got {value!r}")
-    return bool(value)
 
 
 def _check_ridge(ridge: Any) -> None:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.model.ingredient import Ingredient, positive_number
+from efemb.errors import DataError, ParameterError, suggest
+from efemb.model.ingredient import Ingredient, flag, positive_integer, positive_number
 
 DISTRIBUTIONS = ("popularity", "uniform", "sqrt", "smoothed")
 DRAWN_PER = ("batch", "row")
@@ -98,7 +98,7 @@ class Sampled(Zeros):
     def check(self) -> None:
         """`n` must be a positive integer, `weight` >= 0, and `per` "batch" or "row"."""
         super().check()
-        _check_n(self, self.n)
+        positive_integer(self, "n")
         if not isinstance(self.per, str) or self.per not in DRAWN_PER:
             raise ParameterError(
                 f"unknown per={self.per!r} of Sampled; {suggest(self.per, DRAWN_PER)}"
@@ -145,11 +145,8 @@ class NegativeSampling(Zeros):
 
     def check(self) -> None:
         """`n` must be a positive integer, and `shared` True or False."""
-        _check_n(self, self.n)
-        if not isinstance(self.shared, (bool, np.bool_)):
-            raise InputTypeError(
-                f"{type(self).__name__}.shared must be True or False, got {self.shared!r}"
-            )
+        positive_integer(self, "n")
+        flag(f"{type(self).__name__}.shared", self.shared)
 
 
 class NoiseContrastive(NegativeSampling):
@@ -210,13 +207,6 @@ class Hierarchical(Zeros):
     weight = 1.0
     of_softmax = True
     tree = True
-
-
-def _check_n(owner: Zeros, n: object) -> None:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise InputTypeError(f"{type(owner).__name__}.n must be an integer >= 1, got {n!r}")
-    if n < 1:
-        raise ParameterError(f"{type(owner).__name__}.n must be >= 1, got {n}")
 
 
 def word_noise(distribution: object, counts: Floats) -> Floats:

@@ -104,7 +104,7 @@ class GroupQueries(Asked):
         >>> model.differs(trips, n=1).columns
         ['label', 'group', 'count', 'distance', 'ratio', 'p_value', 'q_value']
         """
-        table: Table = _inference("group_differences").differs(self, data, n, **options)
+        table: Table = _group_differences().differs(self, data, n, **options)
         return table
 
     # -- time ------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class GroupQueries(Asked):
         >>> model.drift(trips, n=1).columns
         ['label', 'count', 'distance', 'ratio', 'p_value', 'q_value']
         """
-        table: Table = _inference("group_differences").drift(self, data, n, **options)
+        table: Table = _group_differences().drift(self, data, n, **options)
         return table
 
     def change_points(self, item: Any, data: Any, n: int = 3, **options: Any) -> Table:
@@ -198,10 +198,10 @@ class GroupQueries(Asked):
         >>> model.change_points("bread", trips, n_permutations=9)["at"].tolist()
         [2]
         """
-        table: Table = _inference("group_differences").change_points(self, item, data, n, **options)
+        table: Table = _group_differences().change_points(self, item, data, n, **options)
         return table
 
 
-def _inference(module: str) -> Any:
-    """Import a module of a higher layer when it is needed."""
-    return import_module(f"efemb.inference.{module}")
+def _group_differences() -> Any:
+    """A module of a higher layer, imported when it is needed."""
+    return import_module("efemb.inference.group_differences")

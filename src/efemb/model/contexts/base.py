@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.model.ingredient import Ingredient
+from efemb.model.ingredient import Ingredient, flag
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -85,10 +85,7 @@ class Context(Ingredient, ABC):
                 f"unknown scale {self.scale!r} of {type(self).__name__}; "
                 f"{suggest(self.scale, SCALES)}"
             )
-        if not isinstance(self.binary, bool | np.bool_):
-            raise InputTypeError(
-                f"binary of {type(self).__name__} must be True or False, got {self.binary!r}"
-            )
+        flag(f"{type(self).__name__}.binary", self.binary)
 
     def __add__(self, other: object) -> ContextSum:
         """The sum of two contexts: their scaled context sums are added."""

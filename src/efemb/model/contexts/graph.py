@@ -8,9 +8,10 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
+from efemb.model.ingredient import flag
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -66,8 +67,7 @@ class Graph(Context):
     def check(self) -> None:
         """`weights` must be True or False."""
         super().check()
-        if not isinstance(self.weights, bool | np.bool_):
-            raise InputTypeError(f"Graph.weights must be True or False, got {self.weights!r}")
+        flag("Graph.weights", self.weights)
 
     def _weights(self, values: Any) -> Floats:
         weight = np.asarray(values, dtype=np.float64)

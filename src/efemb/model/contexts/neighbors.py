@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
+from efemb.model.ingredient import positive_integer
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -84,16 +85,13 @@ class Neighbors(Context):
     def _size(self, n_entities: int) -> int:
         if self.k is None:
             return min(DEFAULT_K, n_entities - 1)
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)):
-            raise InputTypeError(f"Neighbors.k must be an integer >= 1, got {self.k!r}")
-        if self.k < 1:
-            raise ParameterError(f"Neighbors.k must be >= 1, got {self.k}")
-        if self.k > n_entities - 1:
+        k = positive_integer(self, "k")
+        if k > n_entities - 1:
             raise DataError(
-                f"Neighbors(k={self.k}) needs at least {self.k + 1} entities, the data have "
-                f"{n_entities}; use k <= {n_entities - 1}"
+                f"Neighbors(k={k}) needs at least {k + 1} entities, the data have {n_entities}; "
+                f"use k <= {n_entities - 1}"
             )
-        return int(self.k)
+        return k
 
 
 def nearest(positions: Floats, k: int, to: Floats | None = None) -> Ints:

@@ -11,11 +11,11 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError
 from efemb.model.contexts.base import Context, or_one
 from efemb.model.contexts.bound.rows import RowBags, RowBlock, Stored
 from efemb.model.contexts.bound.terms import Bags, Terms
-from efemb.model.ingredient import positive_number
+from efemb.model.ingredient import flag, positive_integer, positive_number
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
@@ -75,11 +75,7 @@ class Window(Context):
     def check(self) -> None:
         """`size` must be >= 1, and `subsample` > 0 if it is set."""
         super().check()
-        if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)):
-            raise InputTypeError(f"Window.size must be an integer >= 1, got {self.size!r}")
-        if self.size < 1:
-            raise ParameterError(f"Window.size must be >= 1, got {self.size}")
-        if self.size > LARGEST:
+        if positive_integer(self, "size") > LARGEST:
             raise ParameterError(f"Window.size must be at most {LARGEST:,}, got {self.size:,}")
         if isinstance(self.subsample, str) and self.subsample != "auto":
             raise ParameterError(
@@ -88,9 +84,7 @@ class Window(Context):
         if self.subsample is not None and not isinstance(self.subsample, str):
             positive_number(self, "subsample")
         for name in ("positional", "length_offset", "shrink"):
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)):
-                raise InputTypeError(f"Window.{name} must be True or False, got {value!r}")
+            flag(f"Window.{name}", getattr(self, name))
 
     def bind(self, data: Any) -> WindowBags:
         """Each token is a row whose bag is the words around it."""

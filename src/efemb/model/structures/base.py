@@ -11,7 +11,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.errors import InputTypeError, ParameterError
-from efemb.model.ingredient import Ingredient, positive_number
+from efemb.model.ingredient import Ingredient, flag, positive_number
 from efemb.model.priors import Prior
 
 if TYPE_CHECKING:
@@ -223,10 +223,7 @@ class GroupStructure(Structure, ABC):
         if not isinstance(self.column, str) or not self.column:
             raise InputTypeError(f"{name}.column must be a name, got {self.column!r}")
         positive_number(self, "precision")
-        if not isinstance(self.intercepts, bool | np.bool_):
-            raise InputTypeError(
-                f"{name}.intercepts must be True or False, got {self.intercepts!r}"
-            )
+        flag(f"{name}.intercepts", self.intercepts)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.model.ingredient import row_column
+from efemb.errors import DataError, ParameterError, suggest
+from efemb.model.ingredient import flag, row_column
 from efemb.model.priors import Normal, Prior
 from efemb.model.structures.base import Arrays, GroupStructure, StructureArray
 
@@ -83,8 +83,7 @@ class Grouped(GroupStructure):
     def check(self) -> None:
         """The column must be a name, the precision positive, and sizes positive integers."""
         super().check()
-        if not isinstance(self.amortized, bool | np.bool_):
-            raise InputTypeError(f"Grouped.amortized must be True or False, got {self.amortized!r}")
+        flag("Grouped.amortized", self.amortized)
         for option in ("min_rows", "hidden"):
             value = getattr(self, option)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
