@@ -42,16 +42,16 @@ def check_path(path: Any, expected: str) -> Path:
         raise InputTypeError(f"{expected}, not {path!r}")
     if "\x00" in text:
         raise DataError(f"the path {text[:80]!r} contains a NUL character: correct it")
-    place = expand_home(text)
+    expanded = expand_home(text)
     try:
-        place.stat()
+        expanded.stat()
     except OSError as error:
         # Anything else may still be created, or is explained where it is opened.
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise DataError(f"{text[:80]!r} is not a usable path: {error.strerror}") from error
     except UnicodeEncodeError as error:
         raise DataError(f"the path {text[:80]!r} cannot be encoded for this system") from error
-    return place
+    return expanded
 
 
 def file_target(path: Any) -> Path:
@@ -126,31 +126,31 @@ def temporary_name(target: Path, kind: str) -> Path:
 
 def temporary_beside(target: Path, kind: str) -> list[Path]:
     """Files and folders next to `target` that have temporary names."""
-    wanted = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)*")
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.{kind}(-[0-9a-f]+)*")
     with suppress(FileNotFoundError, NotADirectoryError):
         names = os.listdir(target.parent)
-        return [target.with_name(name) for name in names if wanted.fullmatch(name)]
+        return [target.with_name(name) for name in names if pattern.fullmatch(name)]
     return []
 
 
 def remove_abandoned(target: Path) -> None:
     """Remove what processes left behind that were killed while writing `target`."""
-    for left in temporary_beside(target, "partial"):
+    for path in temporary_beside(target, "partial"):
         with suppress(OSError):  # its owner has just renamed it
-            if _owner_is_gone(left.name) or time.time() - left.stat().st_mtime > STALE_SECONDS:
-                if left.is_dir():
-                    shutil.rmtree(left, ignore_errors=True)
+            if _owner_is_gone(path.name) or time.time() - path.stat().st_mtime > STALE_SECONDS:
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
                 else:
-                    left.unlink()
+                    path.unlink()
 
 
 def _owner_is_gone(name: str) -> bool:
     """Whether a temporary name belongs to a process of this system that no longer runs."""
-    parts = name.rpartition(".")[2].split("-")
-    if os.name != "posix" or len(parts) != 4 or parts[1] != _system():
+    fields = name.rpartition(".")[2].split("-")
+    if os.name != "posix" or len(fields) != 4 or fields[1] != _system():
         return False
     try:
-        os.kill(int(parts[2], 16), 0)  # signal 0 only asks whether the process exists
+        os.kill(int(fields[2], 16), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):  # it is another user's, or not a process number
@@ -161,11 +161,11 @@ def _owner_is_gone(name: str) -> bool:
 @cache
 def _system() -> str:
     """A digest of what makes process numbers unique: host, boot and container."""
-    parts = [platform.node()]
+    identifiers = [platform.node()]
     with suppress(OSError):  # not on Linux
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
-        parts.append(os.readlink("/proc/self/ns/pid"))
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]
+        identifiers.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
+        identifiers.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256(" ".join(identifiers).encode()).hexdigest()[:8]
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def progress_bar(text: str, total: int, shown: bool) -> Iterator[Advance]:
         yield lambda step: bar.advance(task, step)
 
 
-def printable(text: str, kept: frozenset[str] = _KEPT) -> str:
+def printable(text: str, allowed: frozenset[str] = _KEPT) -> str:
     r"""Escape control characters, except line ends and tabs, and marks that reverse the text.
 
     >>> printable("beer\x1b[31m and\nchips")
@@ -38,7 +38,7 @@ def printable(text: str, kept: frozenset[str] = _KEPT) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(sign if _is_shown(sign, kept) else _escape(sign) for sign in text)
+    return "".join(sign if _is_shown(sign, allowed) else _escape(sign) for sign in text)
 
 
 def one_line(text: str) -> str:
@@ -50,8 +50,8 @@ def one_line(text: str) -> str:
     return printable(text, frozenset())
 
 
-def _is_shown(sign: str, kept: frozenset[str]) -> bool:
-    return sign.isprintable() or sign in kept or category(sign) == "Zs"  # spaces of all kinds
+def _is_shown(sign: str, allowed: frozenset[str]) -> bool:
+    return sign.isprintable() or sign in allowed or category(sign) == "Zs"  # spaces of all kinds
 
 
 def _escape(sign: str) -> str:

@@ -255,13 +255,17 @@ class Table:
             Show this many rows and the number of the others.
         """
         head, *lines = zip(*self._cells(rows), strict=True)
-        parts = ["<table>", _html_row(head, "th"), *(_html_row(line, "td") for line in lines)]
+        html = [
+            "<table>",
+            _html_row(head, "th"),
+            *(_html_row(line, "td") for line in lines),
+        ]
         rest = self._rest(rows)
         if rest:
-            parts.append(f'<tr><td colspan="{len(head)}">{escape(rest)}</td></tr>')
+            html.append(f'<tr><td colspan="{len(head)}">{escape(rest)}</td></tr>')
         if self.note:
-            parts.insert(1, f'<caption style="caption-side:bottom">{escape(self.note)}</caption>')
-        return "\n".join([*parts, "</table>"])
+            html.insert(1, f'<caption style="caption-side:bottom">{escape(self.note)}</caption>')
+        return "\n".join([*html, "</table>"])
 
 
 def whole_numbers(values: Any) -> Any:

@@ -285,11 +285,11 @@ class Baseline(Recommender, BaseEstimator, ABC):
         """`_log_mean_blocks` for recommendations, which may be calibrated differently."""
         return self._log_mean_blocks(data, rows, entities)
 
-    def _real(self, X: Any, asked: str) -> Dataset:
+    def _real(self, X: Any, method: str) -> Dataset:
         data = self._known(X)
         if self.family_.normalized_score:
             raise ParameterError(
-                f"{asked} needs real data: use log_means for counts and binary data"
+                f"{method} needs real data: use log_means for counts and binary data"
             )
         return data
 

@@ -169,17 +169,17 @@ class ExponentialFamilyPCA(Iterated):
                 gap = held.x - self._gaussian(data)[0][held.rows, held.entities]
             return -float(np.nanmean(gap**2))
         if held.others is not None:
-            most = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
-            return self._share_score(_some_rows(held.others, most))
+            n_rows = max(1, int(LOOK / self.beta_.shape[0] / self.beta_.shape[1] ** 2))
+            return self._share_score(_some_rows(held.others, n_rows))
         # The vectors of the rows were fitted without these entries.
         return self._entry_score(self.theta_[held.rows], held.entities, held.x)
 
     # -- prediction of counts ----------------------------------------------------------------------
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
-        needed, index = np.unique(rows, return_inverse=True)
-        x = X[needed].toarray()
-        start = np.tile(self.theta_.mean(axis=0), (len(needed), 1))
+        distinct, index = np.unique(rows, return_inverse=True)
+        x = X[distinct].toarray()
+        start = np.tile(self.theta_.mean(axis=0), (len(distinct), 1))
         return self._row_fits().fit_without(start, x, index, entities)
 
     def _columns(self) -> tuple[Floats, Floats]:
@@ -212,10 +212,10 @@ class ExponentialFamilyPCA(Iterated):
         return mean, self.family_.variance_of_mean(mean) * variance
 
 
-def _some_rows(data: Dataset, most: int) -> Dataset:
+def _some_rows(data: Dataset, n_rows: int) -> Dataset:
     """Evenly spaced rows, if possible such that can be scored."""
     present = sparse(data)
     rows = np.flatnonzero(np.diff(present.indptr) >= 2)
-    if len(rows) <= most:
+    if len(rows) <= n_rows:
         return data
-    return data.take_rows(rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)])
+    return data.take_rows(rows[np.linspace(0, len(rows) - 1, n_rows).astype(np.int64)])

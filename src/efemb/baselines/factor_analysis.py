@@ -226,6 +226,6 @@ def _maximize(
     regular = gram + RIDGE * np.maximum(count, 1.0)[:, None, None] * np.eye(k + 1)
     solution = np.linalg.solve(regular, cross[:, :, None])[:, :, 0]
     factors.loadings, factors.mean = solution[:, :k], solution[:, k]
-    left = (filled**2).sum(axis=0) - 2.0 * np.einsum("nk,nk->n", solution, cross)
-    left += np.einsum("nk,nkl,nl->n", solution, gram, solution)
-    factors.noise = np.maximum(left / np.maximum(count, 1.0), least)
+    residual = (filled**2).sum(axis=0) - 2.0 * np.einsum("nk,nk->n", solution, cross)
+    residual += np.einsum("nk,nkl,nl->n", solution, gram, solution)
+    factors.noise = np.maximum(residual / np.maximum(count, 1.0), least)

@@ -140,9 +140,9 @@ class _Side:
 
     def update(self, other: Floats) -> None:
         """Posterior of the factors given the other side's means, then of their own rates."""
-        taken = self.nothing if self.masked is None else self.masked @ other
+        expected = self.nothing if self.masked is None else self.masked @ other
         total = other.sum(axis=0)
-        gamma_posterior(self.sums, self.shape, self.top, total, taken, self.mean, self.geometric)
+        gamma_posterior(self.sums, self.shape, self.top, total, expected, self.mean, self.geometric)
         np.divide(self.top_shape, self.top_rate + self.mean.sum(axis=1), out=self.top)
 
 

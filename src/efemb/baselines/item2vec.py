@@ -117,8 +117,8 @@ class ItemSkipGram(Baseline):
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """Mean of the row's other vectors; 0 if there are none."""
-        needed, index = np.unique(rows, return_inverse=True)
-        present = (X[needed] != 0).astype(np.float64)
+        distinct, index = np.unique(rows, return_inverse=True)
+        present = (X[distinct] != 0).astype(np.float64)
         own = np.asarray(present[index, entities]).ravel()
         sums = (present @ self.embedding_)[index] - own[:, None] * self.embedding_[entities]
         others = np.diff(present.indptr)[index] - own

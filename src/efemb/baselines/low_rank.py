@@ -169,17 +169,17 @@ class RowFits:
         """
         theta, evidence = theta.copy(), x @ self.beta
         hessian = np.empty((len(x), theta.shape[1], theta.shape[1]))
-        left = np.arange(len(x))
+        active = np.arange(len(x))
         for _ in range(NEWTON_STEPS):
-            mean, value = self._mean_and_value(theta[left], evidence[left], seen[left])
-            slope = mean @ self.beta - evidence[left] + self.penalty * theta[left]
-            hessian[left] = self._hessians(self.family.variance_of_mean(mean) * seen[left])
-            step = self._direction(theta[left], slope, hessian[left])
-            moved = self._descend(theta[left], value, step, evidence[left], seen[left])
-            size = _relative_size(moved - theta[left], moved)
-            theta[left] = moved
-            left = left[size > LAST_STEP]
-            if len(left) == 0:
+            mean, value = self._mean_and_value(theta[active], evidence[active], seen[active])
+            slope = mean @ self.beta - evidence[active] + self.penalty * theta[active]
+            hessian[active] = self._hessians(self.family.variance_of_mean(mean) * seen[active])
+            step = self._direction(theta[active], slope, hessian[active])
+            moved = self._descend(theta[active], value, step, evidence[active], seen[active])
+            size = _relative_size(moved - theta[active], moved)
+            theta[active] = moved
+            active = active[size > LAST_STEP]
+            if len(active) == 0:
                 break
         return theta, hessian
 
@@ -189,44 +189,44 @@ class RowFits:
         Starts from the whole row's solution and uses its Hessian; the problem is convex, so the
         start does not matter. Cells for which that does not converge get Hessians of their own.
         """
-        whole, hessian = self.newton(theta, x, np.ones(x.shape, dtype=bool))
-        theta_without, hopeless = self._chord(whole, hessian, x, index, entities)
+        row_solutions, hessian = self.newton(theta, x, np.ones(x.shape, dtype=bool))
+        theta_without, hopeless = self._chord(row_solutions, hessian, x, index, entities)
         if len(hopeless):
             rows, own = index[hopeless], entities[hopeless]
             others, seen = x[rows], np.ones((len(rows), x.shape[1]), dtype=bool)
             others[np.arange(len(rows)), own] = 0.0
             seen[np.arange(len(rows)), own] = False
-            theta_without[hopeless] = self.newton(whole[rows], others, seen)[0]
+            theta_without[hopeless] = self.newton(row_solutions[rows], others, seen)[0]
         return theta_without
 
     def _chord(
-        self, whole: Floats, hessian: Floats, x: Floats, index: Ints, entities: Ints
+        self, row_solutions: Floats, hessian: Floats, x: Floats, index: Ints, entities: Ints
     ) -> tuple[Floats, Ints]:
         """Solutions, and the cells that have none yet."""
         inverse = None if self.positive else np.linalg.inv(hessian)
-        solutions = whole[index]
+        solutions = row_solutions[index]
         evidence = (x @ self.beta)[index] - x[index, entities][:, None] * self.beta[entities]
-        left, last = np.arange(len(index)), np.full(len(index), np.inf)
+        active, last = np.arange(len(index)), np.full(len(index), np.inf)
         hopeless = []
         for _ in range(CHORD_STEPS):
-            theta, rows, own = solutions[left], index[left], entities[left]
+            theta, rows, own = solutions[active], index[active], entities[active]
             mean = self.family.mean(theta @ self.beta.T + self.offset)
-            mean[np.arange(len(left)), own] = 0.0
-            slope = mean @ self.beta - evidence[left] + self.penalty * theta
+            mean[np.arange(len(active)), own] = 0.0
+            slope = mean @ self.beta - evidence[active] + self.penalty * theta
             if inverse is None:
                 step = self._direction(theta, slope, hessian[rows])
                 moved = np.maximum(theta + step, 0.0)
             else:
                 moved = theta - np.matmul(inverse[rows], slope[..., None])[..., 0]
-            solutions[left] = moved
+            solutions[active] = moved
             size = _relative_size(moved - theta, moved)
-            failing = ~(size < 0.9 * last[left])
-            hopeless.append(left[failing])
-            last[left] = size
-            left = left[(size > SETTLED) & ~failing]
-            if len(left) == 0:
+            failing = ~(size < 0.9 * last[active])
+            hopeless.append(active[failing])
+            last[active] = size
+            active = active[(size > SETTLED) & ~failing]
+            if len(active) == 0:
                 break
-        return solutions, np.concatenate([*hopeless, left])
+        return solutions, np.concatenate([*hopeless, active])
 
     def _mean_and_value(
         self, theta: Floats, evidence: Floats, seen: Bools

@@ -122,8 +122,8 @@ class NeighborRidge(Baseline):
         with workers(self.n_jobs) as pool:
             setup = Setup("moments", spec, pool, np.dtype(np.float64), 0)
             self._solve(bound, validation, setup)
-        kept = bound.frozen_part(context)
-        self.context_ = kept if isinstance(kept, Kept) else Kept(context, ())
+        frozen = bound.frozen_part(context)
+        self.context_ = frozen if isinstance(frozen, Kept) else Kept(context, ())
 
     def _solve(self, bound: EntityLists, validation: Dataset | None, setup: Setup) -> None:
         """Choose the ridge, and regress every entity on its members."""
@@ -149,7 +149,7 @@ class NeighborRidge(Baseline):
         weights, intercept, errors = self._regress(solver, np.array([self.ridge_]), solver)
         unsorted = np.empty_like(weights)
         unsorted[solver.order] = weights
-        sizes = [len(part.members) for part in bound.lists]
+        sizes = [len(lists.members) for lists in bound.lists]
         self.weights_ = np.split(unsorted, np.cumsum(sizes)[:-1])
         self.intercept_ = intercept
         variance = errors[0] / solver.total_weight if np.isnan(variance) else variance
@@ -171,8 +171,8 @@ class NeighborRidge(Baseline):
 
         pieces = cut(solver.bound.n_entities, BLOCK_ENTITIES)
         errors = np.zeros(len(ridges))
-        for part in solver.pool.map(regress, pieces):
-            errors += part
+        for results in solver.pool.map(regress, pieces):
+            errors += results
         return weights, intercept, errors
 
     def _moments(self, data: Dataset) -> tuple[Floats, Floats]:

@@ -86,12 +86,12 @@ class PersonalPopularity(Baseline):
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         owners = self._owners(data)
-        self.users_ = {user: place for place, user in enumerate(new_labels(owners))}
-        place = self._places(data)
-        rows = np.flatnonzero(place >= 0)
+        self.users_ = {user: user_row for user_row, user in enumerate(new_labels(owners))}
+        user_row = self._places(data)
+        rows = np.flatnonzero(user_row >= 0)
         shape = (len(self.users_), data.n_rows)
         X = sparse(data).astype(np.float64)
-        self.units_ = csr_array((np.ones(len(rows)), (place[rows], rows)), shape=shape) @ X
+        self.units_ = csr_array((np.ones(len(rows)), (user_row[rows], rows)), shape=shape) @ X
         total = np.maximum(np.asarray(X.sum(axis=0)).ravel(), 0.5)
         self.popularity_ = total / total.sum()
 
@@ -125,17 +125,17 @@ class PersonalPopularity(Baseline):
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints
     ) -> Iterator[tuple[slice, Floats]]:
-        place = self._places(data)[rows]
+        user_row = self._places(data)[rows]
         for block in cell_blocks(len(rows), data.n_entities):
-            yield block, self._log_shares(place[block])
+            yield block, self._log_shares(user_row[block])
 
     def _own_log_means(self, data: Dataset) -> Floats:
         return self._log_shares(self._places(data))
 
-    def _log_shares(self, place: Ints) -> Floats:
+    def _log_shares(self, user_row: Ints) -> Floats:
         """log p of all entities for users by their row of `units_`, -1 being an unknown user."""
-        units, known = np.zeros((len(place), len(self.popularity_))), place >= 0
-        units[known] = self.units_[place[known]].toarray()
+        units, known = np.zeros((len(user_row), len(self.popularity_))), user_row >= 0
+        units[known] = self.units_[user_row[known]].toarray()
         kappa = float(self.kappa)
         totals = units.sum(axis=1, keepdims=True)
         return np.asarray(np.log((units + kappa * self.popularity_) / (totals + kappa)))

@@ -226,9 +226,9 @@ def _count_pairs(corpus: Corpus, start: int, stop: int, window: int) -> Any:
     """Pairs whose first token is in start ... stop, first word in the rows."""
     # A copy, so that a memory-mapped corpus is read only once.
     tokens = np.array(corpus.tokens[start : min(stop + window, corpus.n_tokens)])
-    left = _tokens_left(corpus.starts, start, stop)
-    offsets = range(1, min(window, int(left.max())) + 1)
-    firsts = [np.flatnonzero(left >= offset) for offset in offsets]
+    following = _tokens_left(corpus.starts, start, stop)
+    offsets = range(1, min(window, int(following.max())) + 1)
+    firsts = [np.flatnonzero(following >= offset) for offset in offsets]
     rows = np.concatenate([tokens[:0], *(tokens[first] for first in firsts)])
     shifted = (tokens[first + offset] for first, offset in zip(firsts, offsets, strict=True))
     columns = np.concatenate([tokens[:0], *shifted])
@@ -242,5 +242,5 @@ def _tokens_left(starts: Ints, start: int, stop: int) -> Ints:
     last = int(np.searchsorted(starts, stop, side="left"))
     ends = starts[first : last + 1]
     lengths = np.diff(np.r_[start, np.minimum(ends, stop)])
-    left: Ints = np.repeat(ends, lengths) - np.arange(start, stop) - 1
-    return left
+    following: Ints = np.repeat(ends, lengths) - np.arange(start, stop) - 1
+    return following

@@ -121,16 +121,16 @@ class WeightedMF(Iterated):
 
     def _factors(self, X: Any, rows: Ints, entities: Ints) -> Floats:
         """theta - S b c (p - b . theta) / (1 - c b'S b), S the inverse of the row's matrix."""
-        needed, place = np.unique(rows, return_inverse=True)
-        mine = X[needed]
-        fits, size = _Regressions.of(mine, csr_array(mine.shape), self), self.beta_.shape[1]
-        inverse, response = np.empty((len(needed), size, size)), np.empty((len(needed), size))
-        for some in fits.blocks(size):
-            matrix, response[some] = fits.equations(some, self.beta_)
-            inverse[some] = np.linalg.inv(matrix)
+        distinct, place = np.unique(rows, return_inverse=True)
+        counts = X[distinct]
+        fits, size = _Regressions.of(counts, csr_array(counts.shape), self), self.beta_.shape[1]
+        inverse, response = np.empty((len(distinct), size, size)), np.empty((len(distinct), size))
+        for block in fits.blocks(size):
+            matrix, response[block] = fits.equations(block, self.beta_)
+            inverse[block] = np.linalg.inv(matrix)
         theta = np.matmul(inverse, response[..., None])[place, :, 0]
         b = self.beta_[entities]
-        x = np.asarray(mine[place, entities]).ravel()
+        x = np.asarray(counts[place, entities]).ravel()
         weight = float(self.zero_weight) + x
         gap = weight * ((x > 0) - np.einsum("ik,ik->i", b, theta))
         pull = np.matmul(inverse[place], b[..., None])[..., 0]

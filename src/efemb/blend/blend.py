@@ -206,9 +206,9 @@ class Blend(BasketModel):
 
     def _held_out_rows(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset]:
         """Hold out random rows, at most one per entry that the weights are fitted to."""
-        most = max(1, int(float(self.validation_fraction) * data.n_rows))
+        n_held = max(1, int(float(self.validation_fraction) * data.n_rows))
         held = np.zeros(data.n_rows, dtype=bool)
-        held[rng.permutation(data.n_rows)[: min(most, int(self.max_entries))]] = True
+        held[rng.permutation(data.n_rows)[: min(n_held, int(self.max_entries))]] = True
         return data.take_rows(~held), data.take_rows(held)
 
     def _choose(self, sample: Sample, fresh: list[str]) -> None:

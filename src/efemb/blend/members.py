@@ -127,8 +127,8 @@ def share_blocks(
     """Yield (slice of the queried cells, log shares (cells, P, N)) in blocks of bounded size."""
     for cells in cell_blocks(len(rows), len(models) * data.n_entities):
         # Models process all rows that they receive: pass only those of this block.
-        needed, index = np.unique(rows[cells], return_inverse=True)
-        yield cells, log_shares(models, data.take_rows(needed), index, entities[cells])
+        distinct, index = np.unique(rows[cells], return_inverse=True)
+        yield cells, log_shares(models, data.take_rows(distinct), index, entities[cells])
 
 
 def sample_of(

@@ -45,18 +45,18 @@ def check_combine(combine: Combine, n_components: int = 4) -> None:
     single = combine.value(target.astype(np.float32), context.astype(np.float32))
     assert single.dtype == np.float32, f"{name}.value turns single precision into {single.dtype}"
     gradients = combine.pull_back(target, context, slope)
-    for array, gradient, what in zip(
+    for array, gradient, side in zip(
         (target, context), gradients, ("target", "context"), strict=True
     ):
-        check_same_shape(gradient, array, f"{name}.pull_back ({what})")
+        check_same_shape(gradient, array, f"{name}.pull_back ({side})")
         numeric = np.empty_like(array)
-        for place in np.ndindex(array.shape):
-            kept = array[place]
+        for index in np.ndindex(array.shape):
+            original = array[index]
             ends = []
             for step in (STEP, -STEP):
-                array[place] = kept + step
+                array[index] = original + step
                 ends.append(float(slope @ combine.value(target, context)))
-            array[place] = kept
-            numeric[place] = (ends[0] - ends[1]) / (2 * STEP)
-        message = f"{name}.pull_back is not the derivative of value in `{what}`"
+            array[index] = original
+            numeric[index] = (ends[0] - ends[1]) / (2 * STEP)
+        message = f"{name}.pull_back is not the derivative of value in `{side}`"
         assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-7, err_msg=message)

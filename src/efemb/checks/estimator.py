@@ -41,8 +41,8 @@ def check_estimator(estimator: Any, X: Any) -> None:
         untouched = clone(estimator)
         untouched.fit(X)
     for key, value in before.items():
-        kept = untouched.get_params(deep=False)[key]
-        assert repr(kept) == repr(value), f"{name}.fit changes its option {key}"
+        stored = untouched.get_params(deep=False)[key]
+        assert repr(stored) == repr(value), f"{name}.fit changes its option {key}"
     for key, array in first.parameters_.named().items():
         message = f"two fits of {name} with random_state=0 differ in {key}"
         assert_array_equal(array, second.parameters_.named()[key], err_msg=message)

@@ -59,7 +59,7 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     left = np.vdot(vectors[0], b_rho) + np.vdot(vectors[1], b_alpha)
     back = structure.collect(b_rho, b_alpha, n_entities)
     arrays = (rho,) if structure.tied else (rho, alpha)
-    right = sum(np.vdot(array, one) for array, one in zip(arrays, back, strict=False))
+    right = sum(np.vdot(array, gradient) for array, gradient in zip(arrays, back, strict=False))
     message = f"{name}.collect is not the transpose of spread"
     assert_allclose(left, right, rtol=1e-10, err_msg=message)
     if structure.grouped:
@@ -88,9 +88,9 @@ def _check_groups(structure: Structure, n: int, data: Dataset) -> None:
     message = f"{name}.spread_groups with arrays at 0 must give the shared vectors"
     assert_allclose(target, np.broadcast_to(point["(target)"], target.shape), err_msg=message)
     assert_allclose(intercept, np.broadcast_to(point["(intercept)"], intercept.shape))
-    way = {key: rng.normal(size=array.shape) for key, array in point.items()}
+    direction = {key: rng.normal(size=array.shape) for key, array in point.items()}
     up, down = (
-        spread({key: array + step * way[key] for key, array in point.items()})
+        spread({key: array + step * direction[key] for key, array in point.items()})
         for step in (STEP, -STEP)
     )
     b = [rng.normal(size=array.shape) for array in up]
@@ -100,8 +100,8 @@ def _check_groups(structure: Structure, n: int, data: Dataset) -> None:
     )
     own = {key: point[key] for key in zero}
     back, d_target, d_intercept = structure.collect_groups(own, point["(target)"], groups, *b)
-    given = {**back, "(target)": d_target, "(intercept)": d_intercept}
-    right = sum(np.vdot(way[key], given[key]) for key in way)
+    gradients = {**back, "(target)": d_target, "(intercept)": d_intercept}
+    right = sum(np.vdot(direction[key], gradients[key]) for key in direction)
     message = f"{name}.collect_groups is not the transpose of the derivative of spread_groups"
     assert_allclose(left, right, rtol=1e-6, err_msg=message)
     for scale in ("none", "items", "total"):

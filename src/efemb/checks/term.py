@@ -80,8 +80,8 @@ def _check_cells(term: Term, data: Dataset) -> None:
     layout = term.arrays(data.n_entities)
     arrays: dict[str, Floats] = {array.name: rng.normal(size=array.shape) for array in layout}
     cells = bound.cells(arrays, rows)
-    told = f"{name}.has_cells is {term.has_cells}"
-    assert term.has_cells == (cells is not None), f"{told}, but `cells` says otherwise"
+    claim = f"{name}.has_cells is {term.has_cells}"
+    assert term.has_cells == (cells is not None), f"{claim}, but `cells` says otherwise"
     if cells is None:
         return
     assert isinstance(cells, SparseRows | GroupTable), f"{name}.cells is {type(cells).__name__}"
@@ -89,8 +89,8 @@ def _check_cells(term: Term, data: Dataset) -> None:
         _check_sparse(name, cells, len(rows), data.n_entities)
     else:
         shape = (len(rows), (len(cells.values), data.n_entities))
-        given = (len(cells.code), cells.values.shape)
-        assert given == shape, f"{name}.cells must have shapes {shape}, got {given}"
+        cell_shapes = (len(cells.code), cells.values.shape)
+        assert cell_shapes == shape, f"{name}.cells must have shapes {shape}, got {cell_shapes}"
     fixed = bound.cells({key: np.zeros_like(array) for key, array in arrays.items()}, rows)
     assert fixed is not None
     b = rng.normal(size=cells.values.shape)
@@ -107,8 +107,8 @@ def _check_sparse(name: str, cells: SparseRows, n_rows: int, n_entities: int) ->
     assert cells.ptr[-1] == len(cells.ids) == len(cells.values), shapes
     inside = (cells.ids >= 0) & (cells.ids < n_entities)
     assert inside.all(), f"{name}.cells has ids that are not entities"
-    place = cells.row * n_entities + cells.ids
-    assert (np.diff(place) > 0).all(), f"{name}.cells: the ids of a row must ascend, each once"
+    flat_index = cells.row * n_entities + cells.ids
+    assert (np.diff(flat_index) > 0).all(), f"{name}.cells: the ids of a row must ascend, each once"
 
 
 def _partial(bound: Any, arrays: dict[str, Floats], rows: Any) -> Any:

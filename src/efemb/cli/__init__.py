@@ -24,8 +24,8 @@ INTERRUPTED: Final = 130
 _USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"efemb {efemb.__version__}")
         raise typer.Exit
 

@@ -62,10 +62,10 @@ def choose_components(k: int | None, data: Any, say: Say, model: str = "") -> in
     """The specified length, or one for which the data are large enough."""
     if k is not None:
         return k
-    most = MAX_COMPONENTS.get(model, USUAL_COMPONENTS)
+    largest = MAX_COMPONENTS.get(model, USUAL_COMPONENTS)
     seen = count_observations(data) // max(1, int(data.n_entities))
-    k = max(1, min(most, int(data.n_entities) // 4, seen // LEAST_SEEN))
-    say(f"components: {k}" + (", since the data are small" if k < most else ""))
+    k = max(1, min(largest, int(data.n_entities) // 4, seen // LEAST_SEEN))
+    say(f"components: {k}" + (", since the data are small" if k < largest else ""))
     return k
 
 

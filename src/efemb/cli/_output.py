@@ -50,7 +50,7 @@ def show_json(value: Any) -> None:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # this terminal cannot show some letters: escape them
         text = json.dumps(plain, ensure_ascii=True, **style)
-    typer.echo(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(_UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def show_fields(fields: Mapping[str, Any]) -> None:

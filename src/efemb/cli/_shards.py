@@ -125,13 +125,13 @@ def choose_store(
     need, free = _estimate(files)
     if free is None or need <= free:
         return None
-    place = out.with_name(f"{out.name}-store")
-    needed, left = memory.in_words(need), memory.in_words(free)
+    folder = out.with_name(f"{out.name}-store")
+    required, available = memory.in_words(need), memory.in_words(free)
     say(
-        f"about {needed} would be needed to read these lines, {left} are free: "
-        f"they are kept as shards in {place}"
+        f"about {required} would be needed to read these lines, {available} are free: "
+        f"they are kept as shards in {folder}"
     )
-    return place
+    return folder
 
 
 def _estimate(files: Sequence[Path]) -> tuple[int, int | None]:
@@ -157,7 +157,7 @@ def fit_from_shards(
     reading: Reading,
     files: Sequence[Path],
     run: ShardRun,
-    wanted: str | None,
+    model_name: str | None,
     components: int | None,
     options: dict[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
@@ -181,7 +181,7 @@ def fit_from_shards(
         first: Any = next(
             store.shard(number) for number, shard in enumerate(store.shards) if shard.n_rows
         )
-        name = choose_model(wanted, first, say)
+        name = choose_model(model_name, first, say)
         k = choose_components(components, first, say)
         model = make_model(name, k, first, neighbors=None, window=None, **options)
         with warnings_as_remarks(say):

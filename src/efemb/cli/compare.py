@@ -94,12 +94,12 @@ def command(
     from efemb.evaluation.metrics import metric_of
 
     say = make_reporter(quiet)
-    wanted = [canonical_name(name) for name in model or []]
+    names_in_paper = [canonical_name(name) for name in model or []]
     if metric is not None:
         metric_of(metric)
     if curve is not None:
         check_picture(curve)
-    for name in wanted:
+    for name in names_in_paper:
         check_context(name, None, None, positions)
     reading = Reading(
         *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
@@ -108,11 +108,11 @@ def command(
         transpose=transpose,
         net_returns=net_returns,
     )
-    observed = reading.read(data, *wanted[:1])
+    observed = reading.read(data, *names_in_paper[:1])
     if not isinstance(observed, efemb.Dataset):
         raise ParameterError("compare needs rows of numbers; score text with efemb evaluate")
     say(describe_size(observed))
-    names = list(dict.fromkeys(wanted)) or [choose_model(None, observed, say)]
+    names = list(dict.fromkeys(names_in_paper)) or [choose_model(None, observed, say)]
     _check_values(names, observed)
     lengths = components or [k for k in SIZES if 2 * k <= observed.n_entities] or [1]
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs}

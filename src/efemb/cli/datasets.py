@@ -128,8 +128,8 @@ def _write_matrix(data: Any, out: Path) -> list[Path]:
     if data.positions is not None:
         axes = ["x", "y", "z"][: data.positions.shape[1]]
         beside = out.with_name(f"{out.name.partition('.')[0]}-positions.csv")
-        places = ([label, *place] for label, place in zip(labels, data.positions, strict=True))
-        tables[beside] = (["label", *axes], places)
+        lines = ([label, *position] for label, position in zip(labels, data.positions, strict=True))
+        tables[beside] = (["label", *axes], lines)
     for path, (header, rows) in tables.items():
         separator = _separator(path)
         target = file_target(path)

@@ -45,13 +45,17 @@ def command(
         [open_model(path) for path in (model, *(others or []))]
         for model, others in ((a, again_a), (b, again_b))
     )
-    both = compare_models(first, second, n)
-    tables = {"neighbors": both.neighbors, "complements": both.complements}
+    changes = compare_models(first, second, n)
+    tables = {"neighbors": changes.neighbors, "complements": changes.complements}
     if as_json:
-        only = {"common": len(both.common), "only_a": both.only_a, "only_b": both.only_b}
+        only = {
+            "common": len(changes.common),
+            "only_a": changes.only_a,
+            "only_b": changes.only_b,
+        }
         show_json({**only, **{name: list(table or ()) for name, table in tables.items()}})
         return
-    echo(repr(both))
+    echo(repr(changes))
     for name, table in tables.items():
         if table is not None:
             echo(f"\n{name}")

@@ -29,11 +29,11 @@ def command(
       efemb explain model salsa beer=2 chips
     """
     fitted: Any = efemb.load(model)
-    whole = hasattr(fitted, "parts_")  # a mixture, of which the vectors are one part
-    fitted = fitted if whole else embedding_of(fitted, model)
+    is_mixture = hasattr(fitted, "parts_")  # a mixture, of which the vectors are one part
+    fitted = fitted if is_mixture else embedding_of(fitted, model)
     labels = Labels(fitted, skip_unknown=skip_unknown)
     label, members = labels.find(item), labels.context(context)
-    if whole:
+    if is_mixture:
         _explain_pairs(fitted, members, label, as_json)
         return
     table = fitted.explain(members, label)

@@ -131,8 +131,8 @@ def command(
     from efemb.fitted.disk import MODEL
 
     say = make_reporter(quiet)
-    wanted = None if model is None else canonical_name(model, (BASKET,))
-    check_context(wanted, neighbors, window, positions)
+    model_name = None if model is None else canonical_name(model, (BASKET,))
+    check_context(model_name, neighbors, window, positions)
     check_writable(MODEL.replaceable(out).parent)
     reading = Reading(
         *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
@@ -152,13 +152,13 @@ def command(
     shards = choose_store(data, store, out, say, forced=bool(cluster or checkpoint))
     if shards is not None:
         run = ShardRun(shards, cluster, replicas, checkpoint, test, seed)
-        estimator, summary = fit_from_shards(reading, data, run, wanted, components, options)
+        estimator, summary = fit_from_shards(reading, data, run, model_name, components, options)
         estimator.save(out)
         _show_summary({**summary, "saved": str(out)}, as_json)
         return
-    observed = reading.read(data, wanted)
+    observed = reading.read(data, model_name)
     say(describe_size(observed))
-    name = choose_model(wanted, observed, say, neighbors, reading)
+    name = choose_model(model_name, observed, say, neighbors, reading)
     k = choose_components(components, observed, say, name)
     train, held_out = _split(observed, test, seed, say)
     options |= further_options(name, reading, observed, say)
@@ -253,8 +253,8 @@ def _show_summary(summary: dict[str, Any], as_json: bool) -> None:
         rival = summary.get("popularity")
         beside = "" if rival is None else f" (without context {rival:.4f})"
         real = "squared_error" in summary
-        what = "log-density" if real else "score"
-        echo(f"held-out {what} {summary['score']:.4f}{beside}")
+        measure = "log-density" if real else "score"
+        echo(f"held-out {measure} {summary['score']:.4f}{beside}")
         if real:
             plain = summary["squared_error_without_context"]
             echo(

@@ -51,9 +51,9 @@ def command(
       efemb recommend model --data customers.csv --basket customer --item sku -n 3
     """
     say = make_reporter(quiet)
-    asked: Any = efemb.load(model)
-    if not hasattr(asked, "recommend"):
-        raise DataError(f"{model} holds a {type(asked).__name__}, which cannot recommend items")
+    loaded: Any = efemb.load(model)
+    if not hasattr(loaded, "recommend"):
+        raise DataError(f"{model} holds a {type(loaded).__name__}, which cannot recommend items")
     if out is not None and as_json:
         raise ParameterError("--json prints the answer and --out writes a file: choose one")
     reading = Reading(
@@ -62,11 +62,11 @@ def command(
         layout=layout,
         header=header,
     )
-    rows = reading.read_for(data, asked)
+    rows = reading.read_for(data, loaded)
     say(describe_size(rows))
-    filters = Labels(asked).filters(min_count, where, exclude)
+    filters = Labels(loaded).filters(min_count, where, exclude)
     options = {**filters, "exclude_seen": not include_seen, "progress": not quiet}
-    table = asked.recommend(rows, n, **options)
+    table = loaded.recommend(rows, n, **options)
     if out is None:
         show(table, as_json, empty="nothing is left to recommend")
         return

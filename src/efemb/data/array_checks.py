@@ -137,22 +137,22 @@ def check_indices(values: Any) -> None:
     """Reject out-of-range indices, which scipy and kernels would use unchecked."""
     if values.format not in _LINES:  # scipy has checked them
         return
-    line, place = _LINES[values.format]
-    starts, places = values.indptr, values.indices
-    bad = np.flatnonzero((starts[1:] < starts[:-1]) | (starts[1:] > len(places)))
+    line, column = _LINES[values.format]
+    starts, indices = values.indptr, values.indices
+    bad = np.flatnonzero((starts[1:] < starts[:-1]) | (starts[1:] > len(indices)))
     if starts[0] != 0 or len(bad):
         first = 0 if starts[0] != 0 else bad[0]
         raise DataError(
-            f"sparse values: indptr must rise from 0 to {len(places):,}, the number of entries; "
+            f"sparse values: indptr must rise from 0 to {len(indices):,}, the number of entries; "
             f"that of {line} {first} does not"
         )
     size = values.shape[0 if values.format == "csc" else -1]
     size //= getattr(values, "blocksize", (1, 1))[-1]
-    if len(places) and (places.min() < 0 or places.max() >= size):
-        wrong = int(np.flatnonzero((places < 0) | (places >= size))[0])
+    if len(indices) and (indices.min() < 0 or indices.max() >= size):
+        wrong = int(np.flatnonzero((indices < 0) | (indices >= size))[0])
         first = int(np.searchsorted(starts, wrong, side="right")) - 1
         raise DataError(
-            f"sparse values: {line} {first} has an entry in {place} {places[wrong]}, but there "
+            f"sparse values: {line} {first} has an entry in {column} {indices[wrong]}, but there "
             f"are {size:,}, numbered from 0"
         )
 

@@ -196,8 +196,8 @@ class CellTable:
         groups = [value for value in dict.fromkeys(column) if not is_missing_label(value)]
         if not groups:
             raise DataError(f"the row column {by!r} is missing in every row")
-        place = {value: code for code, value in enumerate(groups)}
-        code = np.array([place.get(value, -1) for value in column])
+        code_of = {value: code for code, value in enumerate(groups)}
+        code = np.array([code_of.get(value, -1) for value in column])
         rows = np.flatnonzero(code >= 0)
         member = make_csr(
             (np.ones(len(rows)), (code[rows], rows)), shape=(len(groups), data.n_rows)
@@ -250,9 +250,9 @@ class CellTable:
         known = np.flatnonzero(index >= 0)
         if is_sparse(self.values):
             cells = self.values[:, known].tocoo()
-            places = (cells.row, index[known][cells.col])
+            indices = (cells.row, index[known][cells.col])
             shape = (len(self.groups), size)
-            return CellTable(make_csr((cells.data, places), shape), by=self.by, groups=self.groups)
+            return CellTable(make_csr((cells.data, indices), shape), by=self.by, groups=self.groups)
         values = np.full((len(self.groups), size), np.nan, dtype=self.values.dtype)
         values[:, index[known]] = self.values[:, known]
         return CellTable(values, by=self.by, groups=self.groups)

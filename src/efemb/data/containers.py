@@ -43,9 +43,9 @@ def refuse_remote(values: object) -> None:
     package = type(values).__module__.partition(".")[0]
     if package not in _ELSEWHERE:
         return
-    what, call = _ELSEWHERE[package]
+    kind, call = _ELSEWHERE[package]
     raise InputTypeError(
-        f"{type(values).__name__} is {what}, which would be loaded into this process as a whole: "
+        f"{type(values).__name__} is {kind}, which would be loaded into this process as a whole: "
         f"if it fits into memory, pass the result of {call}; otherwise make a store of its lines "
         "with efemb.shards.prepare (from Parquet, or from a Dask data frame as it is), and fit "
         "with efemb.shards.fit or efemb.dask.fit"

@@ -54,8 +54,8 @@ def _group_files(root: Path) -> list[tuple[Path, Path]]:
         elif controllers:
             continue
         # Within a container the path is that of the host, and the root is the container's own.
-        for place in (folder, folder.parent if folder != root else root, root):
-            limit_file, usage_file = (place / name for name in names)
+        for candidate in (folder, folder.parent if folder != root else root, root):
+            limit_file, usage_file = (candidate / name for name in names)
             if limit_file.exists() and usage_file.exists():
                 files.append((limit_file, usage_file))
     return files

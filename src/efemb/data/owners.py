@@ -37,8 +37,11 @@ class Purchases:
         owner = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
         matrix = sparse(past)
         row, entity = stored_cells(matrix)
-        kept = (owner[row] >= 0) & (matrix.data != 0)
-        cells = (np.ones(int(kept.sum()), dtype=np.int32), (owner[row][kept], entity[kept]))
+        held = (owner[row] >= 0) & (matrix.data != 0)
+        cells = (
+            np.ones(int(held.sum()), dtype=np.int32),
+            (owner[row][held], entity[held]),
+        )
         return cls(column, place, make_csr(cells, shape=(len(known), past.n_entities)))
 
     def owners(self, data: Dataset, name: str) -> Ints:

@@ -119,12 +119,12 @@ def _last(codes: NDArray[Any], test: float, validation: float, unit: str) -> lis
 
     def count_times(share: float, skipped: int, name: str) -> int:
         """Number of times before the last `skipped` ones with at least a share of the rows."""
-        whole = _size(share, total, name)
+        count = _size(share, total, name)
         if isinstance(share, int | np.integer):
-            return whole
+            return count
         before = rows_from_end[skipped - 1] if skipped else 0
-        needed = before + int(share * len(codes))
-        return int(np.searchsorted(rows_from_end, needed)) + 1 - skipped if needed > before else 0
+        n_rows = before + int(share * len(codes))
+        return int(np.searchsorted(rows_from_end, n_rows)) + 1 - skipped if n_rows > before else 0
 
     n_test = count_times(test, 0, "test")
     n_validation = count_times(validation, min(n_test, total), "validation") if validation else 0
@@ -213,8 +213,8 @@ def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
     if data.is_sparse:
         matrix = data.values
         before = np.searchsorted(chosen, matrix.indptr)
-        parts = (matrix.data[chosen], matrix.indices[chosen], before)
-        entries: Any = make_csr(parts, shape=matrix.shape)
+        arrays = (matrix.data[chosen], matrix.indices[chosen], before)
+        entries: Any = make_csr(arrays, shape=matrix.shape)
         return data._replace(entries, entities=recount(data.entities, entries))
     values = np.full_like(data.values, np.nan)
     rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)

@@ -129,10 +129,10 @@ def prices(
             f"{by} {columns['by'][first]!r}: a price must be positive and its {by} known "
             f"({int((~good).sum()):,} such lines); correct them, or pass on_bad='drop'"
         )
-    kept = good & (code >= 0)
+    valid = good & (code >= 0)
     shape = (len(groups), len(labels))
-    cells = (group[kept], code[kept])
-    sums = [_sum(cells, numbers_of[kept], shape) for numbers_of in (units, numbers["value"], full)]
+    cells = (group[valid], code[valid])
+    sums = [_sum(cells, numbers_of[valid], shape) for numbers_of in (units, numbers["value"], full)]
     if not sums[0].any():
         raise DataError("no line has a price of one of the items: check item= and entities=")
     report = {"dropped": int((~good).sum()), "unknown_items": int((good & (code < 0)).sum())}
@@ -169,16 +169,16 @@ def _fill(
 
 def _carry(values: Floats, known: NDArray[np.bool_]) -> Floats:
     """Fill every gap with the last value before it, or else the first one after it."""
-    place = np.where(known, np.arange(len(values))[:, None], -1)
-    last = np.maximum.accumulate(place, axis=0)
+    source_row = np.where(known, np.arange(len(values))[:, None], -1)
+    last = np.maximum.accumulate(source_row, axis=0)
     first = np.argmax(known, axis=0)
     source = np.where(last >= 0, last, first)
     return np.take_along_axis(values, source, axis=0)
 
 
 def _sum(cells: tuple[Ints, Ints], values: Floats, shape: tuple[int, int]) -> Floats:
-    place = cells[0] * np.int64(shape[1]) + cells[1]
-    return np.asarray(np.bincount(place, values, shape[0] * shape[1]), np.float64).reshape(shape)
+    flat = cells[0] * np.int64(shape[1]) + cells[1]
+    return np.asarray(np.bincount(flat, values, shape[0] * shape[1]), np.float64).reshape(shape)
 
 
 def _columns(lines: Any, names: Mapping[str, str]) -> dict[str, list[Any]]:

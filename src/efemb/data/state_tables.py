@@ -50,16 +50,16 @@ def indicators(
     missing = missing.reshape(cells.shape)
     known = set(cells[~missing].tolist())
     order = sorted(known, key=lambda state: (str(type(state)), state)) if states is None else states
-    place = {state: code for code, state in enumerate(order)}
-    unknown = sorted(map(repr, known - set(place)))
+    code_of = {state: code for code, state in enumerate(order)}
+    unknown = sorted(map(repr, known - set(code_of)))
     if unknown:
         raise DataError(f"the table has states that `states` does not list, such as {unknown[0]}")
-    if len(place) < 2:
-        raise DataError(f"a table of states needs at least 2 of them, got {list(place)}")
-    values = np.full((*cells.shape, len(place)), np.nan)
+    if len(code_of) < 2:
+        raise DataError(f"a table of states needs at least 2 of them, got {list(code_of)}")
+    values = np.full((*cells.shape, len(code_of)), np.nan)
     rows, columns_of = np.nonzero(~missing)
     values[rows, columns_of] = 0.0
-    values[rows, columns_of, [place[cell] for cell in cells[~missing].tolist()]] = 1.0
+    values[rows, columns_of, [code_of[cell] for cell in cells[~missing].tolist()]] = 1.0
     labels = None if entities is None else list(entities)
     return Dataset(values, entities=labels, **columns)
 

@@ -132,7 +132,7 @@ class KeptStarts:
         end = self._seen + len(is_kept)
         last = int(np.searchsorted(self._old, end, side="right"))
         gone = np.flatnonzero(~is_kept)
-        here = self._old[self._documents : last] - self._seen
-        self.starts[self._documents : last] = self._kept + here - np.searchsorted(gone, here)
+        offsets = self._old[self._documents : last] - self._seen
+        self.starts[self._documents : last] = self._kept + offsets - np.searchsorted(gone, offsets)
         self._documents, self._seen = last, end
         self._kept += len(is_kept) - len(gone)

@@ -118,19 +118,19 @@ class Vocabulary:
         -------
         list of labels
         """
-        wanted = str(label).casefold()
+        query = str(label).casefold()
         folded = [str(text).casefold() for text in self._labels]
-        inside = [i for i, text in enumerate(folded) if wanted and wanted in text]
+        inside = [i for i, text in enumerate(folded) if query and query in text]
         inside.sort(key=lambda i: len(folded[i]))
-        size = len(wanted)
+        size = len(query)
         similar = [i for i, text in enumerate(folded) if size <= 2 * len(text) <= 4 * size]
-        places = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
-        close = difflib.get_close_matches(wanted[:200], places, n=n) if size <= 200 else []
-        ranked = dict.fromkeys(inside[:n] + [places[text] for text in close])
+        index_of_text = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
+        close = difflib.get_close_matches(query[:200], index_of_text, n=n) if size <= 200 else []
+        ranked = dict.fromkeys(inside[:n] + [index_of_text[text] for text in close])
         if (
             len(ranked) < n and size <= 200
         ):  # a misspelled word of a long label is not close to the whole
-            ranked |= dict.fromkeys(_with_words_like(wanted.split(), folded)[:n])
+            ranked |= dict.fromkeys(_with_words_like(query.split(), folded)[:n])
         return [self._labels[i] for i in list(ranked)[:n]]
 
     def take(self, index: NDArray[np.int64]) -> Vocabulary:
@@ -200,17 +200,17 @@ class Vocabulary:
         return f"Vocabulary({len(self):,} labels: {', '.join(shown)}{dots})"
 
 
-def _with_words_like(wanted: list[str], labels: list[str]) -> list[int]:
+def _with_words_like(query_words: list[str], labels: list[str]) -> list[int]:
     """Indices of labels that contain words similar to the wanted ones, the most similar first."""
     # Labels of a single word have already been compared as a whole.
     of_label = [label.split() if " " in label.strip() else [] for label in labels]
     known = list(
         islice(dict.fromkeys(word for words in of_label for word in words), _MOST_COMPARED)
     )
-    alike = [set(difflib.get_close_matches(word, known, n=3, cutoff=0.75)) for word in wanted]
+    alike = [set(difflib.get_close_matches(word, known, n=3, cutoff=0.75)) for word in query_words]
     n_alike = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
-    places = [i for i, number in enumerate(n_alike) if number]
-    return sorted(places, key=lambda i: (-n_alike[i], len(labels[i])))
+    matches = [i for i, number in enumerate(n_alike) if number]
+    return sorted(matches, key=lambda i: (-n_alike[i], len(labels[i])))
 
 
 def shorten(label: object, width: int = 60) -> str:

@@ -183,8 +183,8 @@ def _describe_products(
 def _add_demographics(data: Dataset, path: Path) -> Dataset:
     """Columns of the household of each trip; None if unknown."""
     table = require_pyarrow(f"reading {path.name}").parquet.read_table(path).to_pydict()
-    place = {household: i for i, household in enumerate(table.pop("household_id"))}
-    lines = [place.get(household, -1) for household in data.rows["household"].tolist()]
+    line_of = {household: i for i, household in enumerate(table.pop("household_id"))}
+    lines = [line_of.get(household, -1) for household in data.rows["household"].tolist()]
     columns = {}
     for name, values in table.items():
         column = np.empty(len(lines), dtype=object)
@@ -206,11 +206,11 @@ def _add_promotions(data: Dataset, path: Path) -> Dataset:
     numbers = np.array(list(data.entities), dtype=np.int64)
     order = np.argsort(numbers)
     known = [_find(groups, promoted), _find(numbers[order], table["product_id"].to_numpy())]
-    both = (known[0] >= 0) & (known[1] >= 0)
+    is_known = (known[0] >= 0) & (known[1] >= 0)
     cells = dict(data.cells)
     for name in ("display", "mailer"):
         where = np.asarray(table[f"{name}_location"].to_numpy(zero_copy_only=False)) != "0"
-        group, product = (codes_of[both & where] for codes_of in known)
+        group, product = (codes_of[is_known & where] for codes_of in known)
         ones = np.ones(len(group), dtype=np.float32)
         matrix = make_csr((ones, (group, order[product])), shape=(len(groups), len(numbers)))
         matrix.data[:] = 1.0  # a product may be in two places of a mailer
@@ -219,10 +219,10 @@ def _add_promotions(data: Dataset, path: Path) -> Dataset:
     return data._replace(data.values, rows={**data.rows, "store_week": store_week}, cells=cells)
 
 
-def _find(known: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Index of each number among the sorted known ones, -1 if it is not among them."""
-    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.asarray(np.where(known[place] == asked, place, -1))
+    index = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.asarray(np.where(known[index] == values, index, -1))
 
 
 def _label(brand: str | None, kind: str | None, size: str | None) -> str:

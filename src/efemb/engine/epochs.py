@@ -90,10 +90,10 @@ class Passes:
             vectors[1] = None
         shrinkage = space.shrinkage(of_positive=True)
         move = Move(*self._arrays(gradient), scale, shrinkage, vectors)
-        for place, prior, array in space.priors(parameters):
-            if not shrinkage[place]:
-                inner = 1.0 if vectors[place] is None else array
-                move.gradients[place] += prior.gradient(array) / (inner * scale)
+        for index, prior, array in space.priors(parameters):
+            if not shrinkage[index]:
+                inner = 1.0 if vectors[index] is None else array
+                move.gradients[index] += prior.gradient(array) / (inner * scale)
         self.stepper.step(move, self.solver.pool)
 
     def _arrays(self, gradient: Parameters) -> tuple[list[Floats], list[Floats]]:
@@ -123,10 +123,10 @@ class Passes:
         waited = (self.count - self.visited[rows]).astype(gradient[0].dtype)
         self.visited[rows] = self.count
         move = Move(list(self.theta.arrays()), gradient, scale, self.space.shrinkage())
-        for place, prior, array in self.space.priors(self.parameters):
-            if not move.shrinkage[place]:
+        for index, prior, array in self.space.priors(self.parameters):
+            if not move.shrinkage[index]:
                 waits = waited.reshape(-1, *[1] * (array.ndim - 1))
-                move.gradients[place] += prior.gradient(array[rows]) * waits / scale
+                move.gradients[index] += prior.gradient(array[rows]) * waits / scale
         self.stepper.step_rows(move, rows, waited, self.solver.pool)
         for (_, value, positive), raw in zip(
             self.space.signed(self.parameters), self.theta.arrays(), strict=True

@@ -54,8 +54,8 @@ def make_layout(store: ShardStore, n_replicas: int, n_rounds: int | None) -> Lay
             "store with more shards, or use fewer replicas"
         )
     if n_rounds is None:
-        needed = store.n_rows // (n_replicas * STEPS_OF_ROUND * BATCH)
-        n_rounds = int(np.clip(needed, FEWEST_ROUNDS, MOST_ROUNDS))
+        rounds = store.n_rows // (n_replicas * STEPS_OF_ROUND * BATCH)
+        n_rounds = int(np.clip(rounds, FEWEST_ROUNDS, MOST_ROUNDS))
     return Layout(shards, n_replicas, n_rounds)
 
 
@@ -129,8 +129,8 @@ def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any
     """Row columns of all rows, or some rows if the model needs none."""
     text = store.kind == "text"
     if spec.context.reads_text != text:
-        needed = "a store of text" if spec.context.reads_text else "a store of rows"
-        raise ParameterError(f"{spec.context!r} needs {needed}, {store.path} holds {store.kind}")
+        required = "a store of text" if spec.context.reads_text else "a store of rows"
+        raise ParameterError(f"{spec.context!r} needs {required}, {store.path} holds {store.kind}")
     for term in spec.terms:
         if not term.learns_from_columns:
             raise ParameterError(

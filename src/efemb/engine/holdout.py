@@ -65,13 +65,13 @@ def hold_out(
         held = _some_entries(bound, share, fraction is None, weight, rng)
         split = None if held is None else _masked(bound, held, weight, setup)
         return split or no_split(bound, weight, setup)
-    asked = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
-    n_held = max(1, round(share * len(asked)))
+    eligible = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
+    n_held = max(1, round(share * len(eligible)))
     if setup.spec.context.reaches_other_rows:
-        rows = _stretches(asked, n_held, rng)
+        rows = _stretches(eligible, n_held, rng)
     else:
-        rows = np.sort(rng.permutation(asked)[:n_held])
-    if len(asked) < 10:
+        rows = np.sort(rng.permutation(eligible)[:n_held])
+    if len(eligible) < 10:
         return no_split(bound, weight, setup)
     if bound.shares_rows:
         return _apart(bound, rows, weight, setup)
@@ -82,18 +82,18 @@ def _apart(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split
     """Held-out rows with contexts within themselves, by the log-density of all their cells."""
     base = np.ones(bound.n_rows) if weight is None else weight
     others = np.setdiff1d(np.arange(bound.n_rows), rows)
-    train, held = (setup.spec.context.bind(bound.data.take_rows(taken)) for taken in (others, rows))
+    train, held = (setup.spec.context.bind(bound.data.take_rows(index)) for index in (others, rows))
     solver = setup(held, base[rows])
     score = SolverValidation(solver, None, solver.total_weight)
     return Split(train, setup(train, base[others]), score)
 
 
-def _stretches(asked: Ints, n_held: int, rng: np.random.Generator) -> Ints:
+def _stretches(eligible: Ints, n_held: int, rng: np.random.Generator) -> Ints:
     """About this many rows in stretches, so that few rows lose the context of a neighbor."""
     length = max(1, n_held // MOST_STRETCHES)
-    n_stretches = -(-len(asked) // length)
+    n_stretches = -(-len(eligible) // length)
     chosen = rng.permutation(n_stretches)[: max(1, round(n_held / length))]
-    return asked[np.isin(np.arange(len(asked)) // length, chosen)]
+    return eligible[np.isin(np.arange(len(eligible)) // length, chosen)]
 
 
 def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: Setup) -> Split:
@@ -140,9 +140,9 @@ def _without_documents(
     if capped:
         share = min(share, MOST_ENTRIES / bound.n_rows)
     n_documents = bound.data.n_documents
-    whole = n_documents >= FEW_DOCUMENTS and share * n_documents < 1  # long ones: one at least
+    single = n_documents >= FEW_DOCUMENTS and share * n_documents < 1  # long ones: one at least
     try:
-        train, held = bound.data.split(test=1 if whole else share, seed=int(rng.integers(2**31)))
+        train, held = bound.data.split(test=1 if single else share, seed=int(rng.integers(2**31)))
     except DataError:  # too little text to hold out any
         return no_split(bound, None, setup)
     # Noise and trees are those of the whole text, whose counts the model will use.
@@ -184,8 +184,8 @@ def _some_entries(
     """
     stored = _stored(bound.data)
     sizes = np.diff(stored.indptr)
-    asked = sizes >= 2 if weight is None else (sizes >= 2) & (weight > 0)
-    candidates = np.flatnonzero(np.repeat(asked, sizes))
+    eligible = sizes >= 2 if weight is None else (sizes >= 2) & (weight > 0)
+    candidates = np.flatnonzero(np.repeat(eligible, sizes))
     n = round(share * len(candidates))
     if capped:
         n = min(n, MOST_ENTRIES, max(FEWEST_ENTRIES, MOST_CELLS // stored.shape[1]))
@@ -241,7 +241,7 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
     others = np.setdiff1d(np.arange(bound.n_rows), rows)
     fixed = bound.lists is not None
     if fixed and not any(edges.offset.any() for edges in bound.lists):
-        train, held = (bound.rebind(bound.data.take_rows(taken)) for taken in (others, rows))
+        train, held = (bound.rebind(bound.data.take_rows(index)) for index in (others, rows))
         solver = setup(held, base[rows])
         if not solver.total_weight > 0:
             return no_split(bound, weight, setup)

@@ -37,8 +37,10 @@ def data_size(data: Any) -> int:
     values = getattr(data, "values", None)
     if values is None or callable(values):
         return 0
-    parts = (values,) if hasattr(values, "nbytes") else (values.data, values.indices, values.indptr)
-    return sum(int(part.nbytes) for part in parts)
+    stored = (
+        (values,) if hasattr(values, "nbytes") else (values.data, values.indices, values.indptr)
+    )
+    return sum(int(array.nbytes) for array in stored)
 
 
 def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:

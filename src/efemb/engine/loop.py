@@ -142,10 +142,10 @@ class Loop:
         """Add the round to the history and report it; True ends the fit."""
         progress = Progress(state.round, state.objective, score, log.seconds, state.parameters.copy)
         log.history.append(progress.record())
-        asked = self.callbacks(progress)
+        stop_requested = self.callbacks(progress)
         if score is None and scored and not self.plan.scheduled:  # nothing is held out
             score = state.objective / self.backend.n_observed
-        return log.stopper.count(score) or asked
+        return log.stopper.count(score) or stop_requested
 
     def _conclude(self, state: TrainState, log: Log, done: bool, flag: StopFlag) -> None:
         """Whether this was the last round; an interrupted round is not a place to resume."""
@@ -197,11 +197,11 @@ class Loop:
     def _check_finite(self, state: TrainState) -> None:
         if np.isfinite(state.objective) and state.parameters.is_finite():
             return
-        what = f"objective became {state.objective}"
+        problem = f"objective became {state.objective}"
         if np.isfinite(state.objective):
-            what = "parameters became infinite"
+            problem = "parameters became infinite"
         raise self.plan.diverged(
-            f"training diverged (NaN or infinity): the {what} in iteration {state.round}"
+            f"training diverged (NaN or infinity): the {problem} in iteration {state.round}"
         )
 
     def _adapt(self, state: TrainState, likelihood: Callable[[], float]) -> TrainState:

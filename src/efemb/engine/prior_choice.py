@@ -106,12 +106,12 @@ def _without_ridge(spec: Spec) -> Spec:
     return replace(spec, weight_ridge=None)
 
 
-def _precision(solver: MomentsSolver, found: Ridges) -> float:
+def _precision(solver: MomentsSolver, ridges: Ridges) -> float:
     """Precision of the vectors: their penalty removes what noise alone would contribute.
 
     The largest singular value of what noise adds to the weights, times the Gram matrix, grows as
     the standard deviation of the noise and the root of the sum of squares of a member. Half of a
     weight's norm is the mean of the squares of its two vectors, so that is their penalty.
     """
-    scale = PRECISION_OF_NOISE * math.sqrt(max(found.variance * found.size, 0.0))
-    return max(float(f"{scale / solver.variance_at_start(found.variance):.3g}"), 1e-6)
+    scale = PRECISION_OF_NOISE * math.sqrt(max(ridges.variance * ridges.size, 0.0))
+    return max(float(f"{scale / solver.variance_at_start(ridges.variance):.3g}"), 1e-6)

@@ -64,8 +64,8 @@ class TrainState:
             if id(array) not in copies:  # some are shared by theta, or by rho and a tied alpha
                 copies[id(array)] = array.copy()
         theta, parameters = (
-            given.like(copies[id(array)] for array in given.arrays())
-            for given in (self.theta, self.parameters)
+            source.like(copies[id(array)] for array in source.arrays())
+            for source in (self.theta, self.parameters)
         )
         return replace(self, theta=theta, parameters=parameters, optimizer=self.optimizer.copy())
 

@@ -73,14 +73,14 @@ class _Shared(Generic[Piece, Result]):
 
     def help(self) -> None:
         """Work on the remaining pieces, unless there was an error."""
-        for place in self.left:
+        for index in self.left:
             try:
-                self.found[place] = self.work(self.pieces[place])
+                self.found[index] = self.work(self.pieces[index])
             except BaseException as error:
-                self.failed[place] = error
+                self.failed[index] = error
                 for dropped in self.left:
                     self.done.put(dropped)
-            self.done.put(place)
+            self.done.put(index)
 
     def lead(self) -> list[Result]:
         """Work as well, then wait for pieces in progress; returns results in their order."""
@@ -89,7 +89,7 @@ class _Shared(Generic[Piece, Result]):
             self.done.get()
         if self.failed:
             raise self.failed[min(self.failed)]
-        return [self.found[place] for place in range(len(self.pieces))]
+        return [self.found[index] for index in range(len(self.pieces))]
 
 
 @dataclass(frozen=True)
@@ -181,11 +181,11 @@ class Workers:
         """An array of this thread, reused between calls: zeros at first, later arbitrary values."""
         store: dict[str, Floats] = self._local.__dict__
         size = math.prod(shape)
-        kept = store.get(name)
-        if kept is None or kept.size < size or kept.dtype != dtype:
-            kept = store[name] = aligned((size,), dtype)
-            kept[:] = 0
-        return kept[:size].reshape(shape)
+        array = store.get(name)
+        if array is None or array.size < size or array.dtype != dtype:
+            array = store[name] = aligned((size,), dtype)
+            array[:] = 0
+        return array[:size].reshape(shape)
 
     def close(self) -> None:
         """Stop the threads."""

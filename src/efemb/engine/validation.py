@@ -72,16 +72,16 @@ class EntryValidation(Validation):
         """Sum of x log p and of x if the family is scored by shares, else of log-densities."""
         spec = replace(self.spec, family=family)
 
-        def score(part: Cells) -> Floats:
+        def score(cells: Cells) -> Floats:
             if family.normalized_score:
-                return cell_scores(spec, part, vectors, self.normalizer)
-            return cell_log_density(family, spec.link, part, vectors)
+                return cell_scores(spec, cells, vectors, self.normalizer)
+            return cell_log_density(family, spec.link, cells, vectors)
 
         if self.pieces is None:
             n_entities, size = len(vectors.target), BLOCK_ENTRIES
             if n_entities > MANY_ENTITIES:
                 size = max(1, BLOCK_CELLS // n_entities)
-            self.pieces = [self.entries.compact(part) for part in cut(len(self.entries.x), size)]
+            self.pieces = [self.entries.compact(cells) for cells in cut(len(self.entries.x), size)]
         each = np.concatenate(list(self.pool.map(score, self.pieces)))
         weight = self.weight * self.entries.x if family.normalized_score else self.weight
         return float(weight @ each), float(weight.sum())

@@ -83,11 +83,11 @@ def model_named(name: str, n_components: int, *, text: bool = False, **options: 
     >>> model_named("p-emb (dw)", 20).zero_weight
     0.1
     """
-    wanted, known = canonical_name(name), TEXT_MODELS if text else ROW_MODELS
-    if wanted not in known:
+    canonical, known = canonical_name(name), TEXT_MODELS if text else ROW_MODELS
+    if canonical not in known:
         data = "text" if text else "rows of numbers"
-        raise ParameterError(f"{wanted} is not a model of {data}; {suggest(wanted, known)}")
-    preset, settings = known[wanted]
+        raise ParameterError(f"{canonical} is not a model of {data}; {suggest(canonical, known)}")
+    preset, settings = known[canonical]
     return preset(n_components, **{**settings, **options})
 
 

@@ -161,9 +161,9 @@ def missing_unless_stored(data: Dataset) -> Floats:
     return values
 
 
-def refuse_overlap(both: Any) -> None:
+def refuse_overlap(overlap: Any) -> None:
     """Held-out entries must not be in X, where they would be used to predict themselves."""
-    rows, entities = both.nonzero()[:2]
+    rows, entities = overlap.nonzero()[:2]
     if len(rows):
         raise DataError(
             f"{len(rows):,} held-out entries are still in X, the first in row {rows[0]}, entity "

@@ -124,14 +124,14 @@ def _score_mul(unit: Floats, a: Ints, b: Ints, c: Ints) -> Floats:
     return scores
 
 
-def _is_strictly_best(scores: Floats, same: Ints, wanted: Ints) -> Bools:
+def _is_strictly_best(scores: Floats, same: Ints, expected: Ints) -> Bools:
     """Whether the single best label is the expected word, ignoring case."""
     best = scores.argmax(axis=1)
     top = scores[np.arange(len(scores)), best]
-    right: Bools = (same[best] == wanted) & (top > -np.inf)
+    right: Bools = (same[best] == expected) & (top > -np.inf)
     for row in np.flatnonzero(right):
         tied = np.flatnonzero(scores[row] == top[row])
-        right[row] = (same[tied] == wanted[row]).all()
+        right[row] = (same[tied] == expected[row]).all()
     return right
 
 

@@ -149,8 +149,8 @@ def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
     for cells, block in model.log_means(judged.data, row, entity):
         log_means[cells] = block
     absent = context_members(context, row, entity)
-    asked = (np.log(quantities), absent, entity, held.data.astype(np.float64))
-    means, shares = _Problem(log_means, *asked), _Problem(_log_shares(log_means), *asked)
+    inputs = (np.log(quantities), absent, entity, held.data.astype(np.float64))
+    means, shares = _Problem(log_means, *inputs), _Problem(_log_shares(log_means), *inputs)
     solutions = {False: means.solve(), True: shares.solve()}
     of_shares = solutions[True][1] > solutions[False][1]
     largest = np.exp((shares if of_shares else means).log_means.max(initial=-np.inf))

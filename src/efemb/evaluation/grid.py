@@ -121,8 +121,8 @@ def _table(
     by_place = {row.pop("model"): row for row in judged}
     lost: dict[str, Any] = dict.fromkeys(next(iter(by_place.values())), float("nan"))
     lost |= {"verdict": DIVERGED, "n": 0.0, "skipped": 0}
-    each = [by_place.get(str(place), lost) for place in range(len(rows))]
+    each = [by_place.get(str(index), lost) for index in range(len(rows))]
     columns: dict[str, list[Any]] = {"model": [name for name, _, _ in rows]}
-    columns |= {one: [chosen[one] for _, chosen, _ in rows] for one in settings}
-    columns |= {one: [row[one] for row in each] for one in lost}
+    columns |= {setting: [chosen[setting] for _, chosen, _ in rows] for setting in settings}
+    columns |= {setting: [row[setting] for row in each] for setting in lost}
     return Table({**columns, "seconds": [seconds for _, _, seconds in rows]})

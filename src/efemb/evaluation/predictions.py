@@ -101,8 +101,8 @@ class Predictions:
         """
         arrays: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         arrays.pop("n_skipped")
-        taken = {name: array[chosen] for name, array in arrays.items() if array is not None}
-        return Predictions(**taken)
+        selected = {name: array[chosen] for name, array in arrays.items() if array is not None}
+        return Predictions(**selected)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -243,16 +243,16 @@ class Predictions:
         squares = (self.x - self.known("mean")) ** 2
         average = np.bincount(code, self.x) / n
         around = (self.x - average[code]) ** 2
-        left, total = np.bincount(code, squares), np.bincount(code, around)
+        residual, total = np.bincount(code, squares), np.bincount(code, around)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(total > 0, left / total, np.nan)
+            ratio = np.where(total > 0, residual / total, np.nan)
             spread = np.sqrt(np.bincount(code, (squares - ratio[code] * around) ** 2)) / total
         half = NormalDist().inv_cdf(0.5 + level / 2.0) * np.where(n > 1, spread, np.nan)
         return Table(
             {
                 "entity": entity,
                 "n": n,
-                "mean_squared_error": left / n,
+                "mean_squared_error": residual / n,
                 "r2": 1.0 - ratio,
                 "low": 1.0 - ratio - half,
                 "high": 1.0 - ratio + half,
@@ -264,8 +264,8 @@ class Predictions:
         code = np.unique(self.entity, return_inverse=True)[1]
         average = np.bincount(code, self.x) / np.bincount(code)
         total = float(((self.x - average[code]) ** 2).sum())
-        left = float(((self.x - self.known("mean")) ** 2).sum())
-        return 1.0 - left / total if total > 0 else float("nan")
+        residual = float(((self.x - self.known("mean")) ** 2).sum())
+        return 1.0 - residual / total if total > 0 else float("nan")
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row per entry: row, entity, x and the predictions."""
@@ -276,24 +276,24 @@ class Predictions:
 
     def summary(self) -> Table:
         """All available scores: columns metric, by, score, standard_error, row_error and n."""
-        wanted: list[tuple[str, By]] = []
+        requested: list[tuple[str, By]] = []
         if self.log_share is not None:
-            wanted += [
+            requested += [
                 ("normalized_log_likelihood", "unit"),
                 ("normalized_log_likelihood", "entry"),
             ]
         if self.absent_log_share is not None:
-            wanted.append((ABSENT, "unit"))
+            requested.append((ABSENT, "unit"))
         if self.log_density is not None:
-            wanted.append(("log_likelihood", "entry"))
+            requested.append(("log_likelihood", "entry"))
         if self.mean is not None:
-            wanted += [("mean_squared_error", "entry"), ("mean_squared_error", "row")]
+            requested += [("mean_squared_error", "entry"), ("mean_squared_error", "row")]
         if self.rank is not None:
-            wanted += [(name, "entry") for name in (*RANKING, "mean_reciprocal_rank")]
-        scores = [self.score(metric, by) for metric, by in wanted]
+            requested += [(name, "entry") for name in (*RANKING, "mean_reciprocal_rank")]
+        scores = [self.score(metric, by) for metric, by in requested]
         columns: dict[str, list[Any]] = {
-            "metric": [metric for metric, _ in wanted],
-            "by": [by for _, by in wanted],
+            "metric": [metric for metric, _ in requested],
+            "by": [by for _, by in requested],
             "score": [score.value for score in scores],
             "standard_error": [score.standard_error for score in scores],
             "row_error": [score.row_error for score in scores],
@@ -433,11 +433,11 @@ def _compare(values: Floats, own: Floats) -> Ints:
 
 
 def _check_block(judged: Judged, cells: slice, log_means: Floats) -> None:
-    wanted = (cells.stop - cells.start, judged.data.n_entities)
-    if log_means.shape != wanted:
+    expected = (cells.stop - cells.start, judged.data.n_entities)
+    if log_means.shape != expected:
         raise DataError(
             f"{type(judged.model).__name__}.log_means returned a block of shape "
-            f"{log_means.shape} instead of {wanted}: was the model fitted to other entities?"
+            f"{log_means.shape} instead of {expected}: was the model fitted to other entities?"
         )
 
 

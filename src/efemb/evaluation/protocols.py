@@ -90,20 +90,20 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
     judged = Judged.of(model, X)
     held = _held(judged, entries)
     if not judged.by_shares:
-        wanted = missing_unless_stored(held) if held.is_sparse else held.values
-        left = _dense(judged.original)
+        targets = missing_unless_stored(held) if held.is_sparse else held.values
+        remaining = _dense(judged.original)
         if judged.family.missing:
-            there = ~np.isnan(left)
+            there = ~np.isnan(remaining)
         else:  # counts, which are zero where absent
-            wanted, there = np.where(wanted == 0, np.nan, wanted), left != 0
-        refuse_overlap(~np.isnan(wanted) & there)
-        return predict_means(judged, wanted, _expected(judged, judged.data))
+            targets, there = np.where(targets == 0, np.nan, targets), remaining != 0
+        refuse_overlap(~np.isnan(targets) & there)
+        return predict_means(judged, targets, _expected(judged, judged.data))
     stored, row = stored_entries(held)
-    left, _ = stored_entries(judged.original)
-    refuse_overlap(stored.multiply(left))
+    remaining, _ = stored_entries(judged.original)
+    refuse_overlap(stored.multiply(remaining))
     if len(row) == 0:
         raise DataError("entries is empty: there is nothing to predict")
-    empty = (np.diff(left.indptr) == 0)[row]
+    empty = (np.diff(remaining.indptr) == 0)[row]
     if empty.all():
         raise DataError(
             "the rows of X are empty without the held-out entries: hold out fewer of them"
@@ -148,20 +148,20 @@ def leave_fold_out(
         )
     folds_of_entities = draw_folds(judged.original.n_entities, folds, seed)
     values = _dense(judged.data)
-    whole: Expected | None = None
+    combined: Expected | None = None
     with progress_bar("predicting folds", len(folds_of_entities), progress) as advance:
         for fold in folds_of_entities:
             hidden = values.copy()
             hidden[:, judged.codes(fold)] = np.nan
             masked = judged.data._replace(hidden)
             expected = _expected(judged, masked)
-            whole = expected if whole is None else whole
-            for array, new in zip(whole, expected, strict=True):
+            combined = expected if combined is None else combined
+            for array, new in zip(combined, expected, strict=True):
                 if array is not None and new is not None:
                     array[:, fold] = new[:, fold]
             advance(1)
-    assert whole is not None  # there are at least two folds
-    return predict_means(judged, _dense(judged.original), whole)
+    assert combined is not None  # there are at least two folds
+    return predict_means(judged, _dense(judged.original), combined)
 
 
 def draw_folds(n_entities: int, folds: Any, seed: Any) -> list[Ints]:

@@ -98,8 +98,8 @@ def spearman(a: Floats, b: Floats) -> float:
     left, right = (ranked - ranked.mean() for ranked in ranks)
     norm = np.sqrt((left @ left) * (right @ right))
     if norm == 0:
-        what = "similarities" if left.any() else "scores"
-        raise DataError(f"all {what} are equal, so that the rank correlation is undefined")
+        constant = "similarities" if left.any() else "scores"
+        raise DataError(f"all {constant} are equal, so that the rank correlation is undefined")
     return float(np.clip(left @ right / norm, -1.0, 1.0))
 
 

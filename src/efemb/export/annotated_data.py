@@ -34,8 +34,8 @@ def write_anndata(model: Any, adata: Any, *, key: str = "efemb") -> None:
     if not is_anndata(adata):
         raise InputTypeError(f"adata must be an AnnData, not {type(adata).__name__}")
     names = list(adata.var_names)
-    for which, place in (("rho", key), ("alpha", f"{key}_context")):
-        adata.varm[place] = _by_name(model.vectors(which), names)
+    for which, target in (("rho", key), ("alpha", f"{key}_context")):
+        adata.varm[target] = _by_name(model.vectors(which), names)
 
 
 def _by_name(labeled: LabeledVectors, names: list[Any]) -> Floats:

@@ -60,26 +60,26 @@ def read_word2vec(
     DataError
         If the file is truncated or malformed; the message names the line, word or byte.
     """
-    file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
+    file, max_words = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
     with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         first = stream.readline(_LONGEST_HEADER)
         n_words, size = _header(file, first)
         start = stream.read(_PEEK)
         is_binary = _looks_binary(file, start, size) if binary is None else bool(binary)
-        wanted = n_words if most is None else min(most, n_words)
+        n_read = n_words if max_words is None else min(max_words, n_words)
         if is_binary:
-            _check_length(file, wanted, size, len(first))
+            _check_length(file, n_read, size, len(first))
         kind: Any = BinaryRecords if is_binary else TextRecords
         records = kind(file, stream, start, size, np.dtype(dtype), errors, len(first))
-        with progress_bar(f"reading {file.name}", wanted, progress) as advance:
-            words, vectors = records.take(wanted, advance)
-        if len(words) < wanted:
+        with progress_bar(f"reading {file.name}", n_read, progress) as advance:
+            words, vectors = records.take(n_read, advance)
+        if len(words) < n_read:
             raise DataError(
                 f"{file} is truncated: its first line promises {n_words:,} words, "
                 f"it ends after {len(words):,}"
             )
-        if wanted == n_words:
+        if n_read == n_words:
             records.check_end(n_words)
     return _label(file, words, vectors, duplicates)
 
@@ -120,15 +120,15 @@ def read_glove(
     DataError
         If the file is truncated or malformed; the message names the line.
     """
-    file, most = existing_file(_path(path)), None if limit is None else checked_number(limit)
+    file, max_words = existing_file(_path(path)), None if limit is None else checked_number(limit)
     _check_choices(dtype, errors, duplicates)
     with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         start = stream.readline()
         size = _size_of_first(file, start)
         records = TextRecords(file, stream, start, size, np.dtype(dtype), errors, 0, spaces=True)
-        total = 0 if most is None else most
+        total = 0 if max_words is None else max_words
         with progress_bar(f"reading {file.name}", total, progress) as advance:
-            words, vectors = records.take(most, advance)
+            words, vectors = records.take(max_words, advance)
     return _label(file, words, vectors, duplicates)
 
 
@@ -193,12 +193,12 @@ def _header(file: Path, first: bytes) -> tuple[int, int]:
     return n_words, size
 
 
-def _check_length(file: Path, wanted: int, size: int, header: int) -> None:
+def _check_length(file: Path, n_words: int, size: int, header: int) -> None:
     """Reject a truncated binary file before allocating memory for it."""
-    least = header + wanted * (2 + 4 * size)  # a word takes at least one byte and a space
+    least = header + n_words * (2 + 4 * size)  # a word takes at least one byte and a space
     if not is_compressed(file) and file.stat().st_size < least:
         raise DataError(
-            f"{file} is truncated: {wanted:,} words of {size:,} components need at least "
+            f"{file} is truncated: {n_words:,} words of {size:,} components need at least "
             f"{least:,} bytes; it has {file.stat().st_size:,}"
         )
 

@@ -47,9 +47,9 @@ class TextRecords:
             if not lines:
                 break
             # Blank lines hold no word, so a block may have to be visited again.
-            wanted = len(lines) if n is None else n - len(words)
-            block_words, values = self._parse(lines[:wanted])
-            self._left = lines[wanted:]
+            n_missing = len(lines) if n is None else n - len(words)
+            block_words, values = self._parse(lines[:n_missing])
+            self._left = lines[n_missing:]
             self._line += len(lines) - len(self._left)
             words += block_words
             blocks.append(values)

@@ -75,11 +75,11 @@ def _bar(shown: bool, total: int, path: Path) -> Any:
 
 def _single(vectors: LabeledVectors) -> Floats:
     """The vectors as little-endian float32, the only type of the binary format."""
-    most = np.finfo(np.float32).max
-    bad = np.flatnonzero((np.abs(vectors.vectors) > most).any(axis=1))
+    limit = np.finfo(np.float32).max
+    bad = np.flatnonzero((np.abs(vectors.vectors) > limit).any(axis=1))
     if len(bad):
         raise DataError(
-            f"the vector of {shorten(vectors.vocabulary[int(bad[0])])} exceeds {most:.3g}, the "
+            f"the vector of {shorten(vectors.vocabulary[int(bad[0])])} exceeds {limit:.3g}, the "
             "largest number of the binary format; write a text file (binary=False)"
         )
     return np.ascontiguousarray(vectors.vectors, dtype="<f4")

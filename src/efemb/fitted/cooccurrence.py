@@ -41,8 +41,8 @@ class Support:
     def together(self, entity: int) -> Floats:
         """Rows that hold both `entity` and each of the others, (N,)."""
         rows = self._rows[self._starts[entity] : self._starts[entity + 1]]
-        _, places = gather_rows(self._ptr, rows)
-        return np.bincount(self._ids[places], minlength=self.n_entities).astype(np.float64)
+        _, entries = gather_rows(self._ptr, rows)
+        return np.bincount(self._ids[entries], minlength=self.n_entities).astype(np.float64)
 
     def pairs_together(self, n: Ints, m: Ints) -> Floats:
         """Number of rows that hold both entities of each pair."""

@@ -57,12 +57,12 @@ def pack(fitted: FittedEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[
     _check_shapes(fitted)
     _check_parameters(fitted.parameters)
     arrays: dict[str, Any] = {}
-    parts = {field.name: getattr(fitted.spec, field.name) for field in fields(Spec)}
+    options = {field.name: getattr(fitted.spec, field.name) for field in fields(Spec)}
     body = {
         "model": fitted.model,
         "binarize": bool(fitted.binarize),
         "ingredients": {
-            name: encode(ingredient, arrays, name) for name, ingredient in parts.items()
+            name: encode(ingredient, arrays, name) for name, ingredient in options.items()
         },
         "lists": [
             _encode_lists(members, arrays, i) for i, members in enumerate(fitted.lists or ())
@@ -136,19 +136,19 @@ def unpack(contents: Contents) -> FittedEmbedding:
     return model
 
 
-def _spec(parts: dict[str, Any]) -> Spec:
+def _spec(options: dict[str, Any]) -> Spec:
     """The ingredients, each checked to be of its kind."""
     names = {field.name: field.default is MISSING for field in fields(Spec)}
-    needed = {name for name, required in names.items() if required}
-    if missing := needed - set(parts):
+    mandatory = {name for name, required in names.items() if required}
+    if missing := mandatory - set(options):
         raise DataError(f"{min(missing)!r} is missing among the ingredients")
-    if unknown := set(parts) - set(names):
+    if unknown := set(options) - set(names):
         raise DataError(
             f"{min(unknown)!r} is not an ingredient that this version knows: the model was saved "
             "by a newer version of efemb; upgrade it to load the model"
         )
-    priors = parts.pop("prior_rho"), parts.pop("prior_alpha")
-    return Spec.resolve(prior=priors, **parts)
+    priors = options.pop("prior_rho"), options.pop("prior_alpha")
+    return Spec.resolve(prior=priors, **options)
 
 
 def _decode_lists(options: dict[str, Any], arrays: dict[str, Any], number: int) -> Lists:

@@ -320,8 +320,8 @@ class FittedEmbedding(DataMethods):
     def __repr__(self) -> str:
         """The model, its size and its ingredients."""
         size = f"{self.n_entities:,} entities in {self.n_components} dimensions"
-        parts = (self.spec.context, self.spec.family, self.spec.link)
-        return f"<{self.model} of {size}: {', '.join(map(repr, parts))}>"
+        ingredients = (self.spec.context, self.spec.family, self.spec.link)
+        return f"<{self.model} of {size}: {', '.join(map(repr, ingredients))}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without cached results, which are recomputed when needed."""
@@ -431,7 +431,7 @@ class FittedEmbedding(DataMethods):
         dims = (data.n_entities, self.n_slots, data.n_dims, self.n_components)
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
         alpha = vectors.target if reverse else vectors.bag
-        center = next((part.column_center for part in self.lists or ()), None)
+        center = next((lists.column_center for lists in self.lists or ()), None)
         return predict.row_embedding(spec, data, alpha.astype(data.values.dtype), center)
 
     def save(self, path: Any) -> None:

@@ -85,13 +85,13 @@ class _End:
 
 def _search(pairing: Pairing, ends: list[_End], once: bool, progress: bool) -> None:
     rows, near = pairing.rows, pairing.affinity
-    left = near.left[rows]
+    targets = near.left[rows]
     step = max(1, (BLOCK >> 2) // max(1, len(rows)))
     with progress_bar("pairs", len(rows), progress) as advance:
         for start in range(0, len(rows), step):
             m = rows[start : start + step]
             width = start + len(m) if once else len(rows)
-            products = near.right[m] @ left[:width].T
+            products = near.right[m] @ targets[:width].T
             own = products[:, start : start + len(m)]
             own[np.triu_indices(len(m)) if once else np.diag_indices(len(m))] = np.nan
             for each in ends:

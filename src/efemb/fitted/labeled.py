@@ -255,8 +255,8 @@ class LabeledVectors:
         -------
         label
         """
-        asked = Choice(self._vocabulary, unknown=unknown).codes(labels)
-        codes = np.array(list(dict.fromkeys(asked.tolist())))
+        all_codes = Choice(self._vocabulary, unknown=unknown).codes(labels)
+        codes = np.array(list(dict.fromkeys(all_codes.tolist())))
         if len(codes) < 3:
             raise DataError(
                 f"doesnt_match needs at least 3 different known labels, got {len(codes)}: "

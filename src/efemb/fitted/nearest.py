@@ -41,10 +41,10 @@ def largest(scores: Floats, n: int) -> Ints:
     """Indices of the `n` largest scores, best first, ties in order; -inf is never among them."""
     if n < len(scores):
         limit = np.partition(scores, len(scores) - n)[len(scores) - n]
-        places = np.flatnonzero((scores >= limit) & (scores > -np.inf))
+        indices = np.flatnonzero((scores >= limit) & (scores > -np.inf))
     else:
-        places = np.flatnonzero(scores > -np.inf)
-    return places[np.argsort(-scores[places], kind="stable")[:n]]
+        indices = np.flatnonzero(scores > -np.inf)
+    return indices[np.argsort(-scores[indices], kind="stable")[:n]]
 
 
 def largest_products(
@@ -63,17 +63,17 @@ def largest_products(
     """
     size = len(table) if rows is None else len(rows)
     n = min(n, size)
-    places = np.empty((len(queries), n), dtype=np.int64)
+    indices = np.empty((len(queries), n), dtype=np.int64)
     scores = np.empty((len(queries), n), dtype=table.dtype)
     work = len(queries) * size * table.shape[1]
     with _workers(_threads() if work > WORTH_THREADS else 1) as workers:
         for start in range(0, len(queries) if n else 0, QUERIES):
             block = slice(start, start + QUERIES)
             best = _search(table, queries[block], n, rows, workers)
-            places[block], scores[block] = best.places, best.scores
+            indices[block], scores[block] = best.places, best.scores
             if advance is not None:
                 advance(len(best.places))
-    return places if rows is None else rows[places], scores
+    return indices if rows is None else rows[indices], scores
 
 
 def _threads() -> int:
@@ -112,19 +112,19 @@ def _search(table: Floats, queries: Floats, n: int, rows: Ints | None, workers: 
     step = max(-(-CACHED // len(queries) // GROUPS) * GROUPS, n)
     starts = range(0, size, step)
 
-    def look(mine: range) -> _Best:
+    def look(own_starts: range) -> _Best:
         best = _Best(len(queries), n, table.dtype)
         products = np.empty((min(step, size), len(queries)), dtype=table.dtype)
-        for start in mine:
-            here = slice(start, start + step)
-            block = table[here] if rows is None else table[rows[here]]
+        for start in own_starts:
+            block_rows = slice(start, start + step)
+            block = table[block_rows] if rows is None else table[rows[block_rows]]
             best.offer(np.matmul(block, columns, out=products[: len(block)]), start)
         best.settle()
         return best
 
     share = -(-len(starts) // workers.n)
-    parts = [starts[i : i + share] for i in range(0, len(starts), share)]
-    best, *others = workers.map(look, parts)
+    shares = [starts[i : i + share] for i in range(0, len(starts), share)]
+    best, *others = workers.map(look, shares)
     for other in others:
         best.join(other)
     return best

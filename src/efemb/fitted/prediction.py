@@ -219,24 +219,24 @@ def _explain_item(
     """Columns of the contributions, and codes of members that the context does not reach."""
     labels = model.entities.labels
     bound, factors, row = question.bind(model)
-    parts = Predictor(factors).explain(model.spec, bound, row, entity)
-    if len(parts.vector) == 0 and not question.row:
+    terms = Predictor(factors).explain(model.spec, bound, row, entity)
+    if len(terms.vector) == 0 and not question.row:
         raise DataError(
             f"nothing in the context affects {shorten(labels[entity])}: its own amount, and "
             "entities outside its list, are not part of its context"
         )
-    codes = parts.vector % model.n_entities
+    codes = terms.vector % model.n_entities
     text = model.spec.context.reads_text  # in which every occurrence of a word counts separately
     amounts = [1.0 if text else question.amount_of(int(code)) for code in codes]
     names = [
         name if isinstance(name, str) else f"through the pair {labels[name[1]]} - {labels[entity]}"
-        for name in parts.terms
+        for name in terms.terms
     ]
-    others = list(parts.terms.values())
-    if model.parameters.intercept is not None or parts.intercept:  # that of a group of rows, too
-        names, others = [INTERCEPT, *names], [parts.intercept, *others]
+    others = list(terms.terms.values())
+    if model.parameters.intercept is not None or terms.intercept:  # that of a group of rows, too
+        names, others = [INTERCEPT, *names], [terms.intercept, *others]
     unknown = np.full(len(names), np.nan)
-    contribution = np.append(parts.contribution, others)
+    contribution = np.append(terms.contribution, others)
     order = np.argsort(-np.abs(contribution), kind="stable")
     term = (
         np.concatenate([labels[codes], np.array(names, dtype=object)]) if names else labels[codes]
@@ -244,7 +244,7 @@ def _explain_item(
     columns = {
         "term": term[order],
         "amount": np.append(amounts, unknown)[order],
-        "weight": np.append(parts.product, unknown)[order],
+        "weight": np.append(terms.product, unknown)[order],
         "contribution": contribution[order],
     }
     return columns, np.setdiff1d(question.members, np.append(codes, entity))
@@ -265,16 +265,16 @@ def _add(
 def _remove(
     model: FittedEmbedding, question: QueryContext, labels: Any, choice: Choice
 ) -> QueryContext:
-    less, known = read_context(model, labels, choice, empty=True), model.entities.labels
-    for code in less.codes:
+    taken, known = read_context(model, labels, choice, empty=True), model.entities.labels
+    for code in taken.codes:
         if code not in question.codes:
             raise DataError(
                 f"{shorten(known[code])} is not in the context, so it cannot be removed from it"
             )
     if not isinstance(labels, Mapping):
-        return question.remove(less.codes) if len(less.codes) else question
-    left = np.array([question.amount_of(int(code)) for code in less.codes]) - less.amounts
-    for code in less.codes[left < 0] if model.spec.family.support.low >= 0 else ():
+        return question.remove(taken.codes) if len(taken.codes) else question
+    remaining = np.array([question.amount_of(int(code)) for code in taken.codes]) - taken.amounts
+    for code in taken.codes[remaining < 0] if model.spec.family.support.low >= 0 else ():
         present = question.amount_of(int(code))
         raise DataError(f"only {present:g} of {shorten(known[code])} is in the context")
-    return question.set_amounts(less.codes, left) if len(left) else question
+    return question.set_amounts(taken.codes, remaining) if len(remaining) else question

@@ -153,16 +153,16 @@ def whole_row_blocks(
     """
     rows, absent = absent_cells(sparse(data))
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        asked = rows[start : start + ROWS_AT_ONCE]
-        for cells, logs in log_means(asked, absent[start : start + ROWS_AT_ONCE]):
-            yield asked[cells], logs
+        block_rows = rows[start : start + ROWS_AT_ONCE]
+        for cells, logs in log_means(block_rows, absent[start : start + ROWS_AT_ONCE]):
+            yield block_rows[cells], logs
     entities = np.arange(data.n_entities)
     full = [] if exclude_seen else np.setdiff1d(np.arange(data.n_rows), rows).tolist()
     for row in full:
         own = np.empty((1, data.n_entities))
         for cells, logs in log_means(np.full(data.n_entities, row), entities):
-            place = np.arange(len(logs))
-            own[0, cells] = logs[place, entities[cells]] - log_sums(logs)
+            index = np.arange(len(logs))
+            own[0, cells] = logs[index, entities[cells]] - log_sums(logs)
         yield np.array([row]), own
 
 
@@ -203,6 +203,6 @@ def rank_rows(
                 listed["rank"].append(np.arange(1, len(best) + 1))
                 listed["score"].append(shown[i, best])
             advance(len(rows))
-    columns = {name: np.concatenate(parts) for name, parts in listed.items()}
+    columns = {name: np.concatenate(blocks) for name, blocks in listed.items()}
     order = np.argsort(columns["row"], kind="stable")  # full rows come last
     return {name: values[order] for name, values in columns.items()}

@@ -92,9 +92,9 @@ class Affinity:
         """
         mean, spread = self.usual
         spread = np.where(spread > 0, spread, np.inf)
-        one = (self.left[n] @ self.right[m] - mean[n]) / spread[n]
+        forward = (self.left[n] @ self.right[m] - mean[n]) / spread[n]
         two = (self.right[n] @ self.left[m] - mean[m]) / spread[m]
-        return np.asarray((one + two) / 2)
+        return np.asarray((forward + two) / 2)
 
     @cached_property
     def responses(self) -> Floats:
@@ -314,16 +314,16 @@ def substitutes(
 
 def _substitute_note(pairing: Pairing, n_listed: int, apart: bool) -> str:
     """What the table holds, or why it is empty."""
-    more = "" if apart else "; apart=True (--apart) lists possible ones"
+    hint = "" if apart else "; apart=True (--apart) lists possible ones"
     if pairing.support is None and not n_listed:
-        return f"the vectors suggest no substitute{more}; data= checks the rows (--data FILE)"
+        return f"the vectors suggest no substitute{hint}; data= checks the rows (--data FILE)"
     if pairing.support is None:
         return "suggested by the vectors alone, often wrongly: data= checks them (--data FILE)"
     level = f"{pairing.confidence:.0%}"
     if not n_listed:
         return (
             "no item with similar contexts is surely less often together with it than by chance "
-            f"({level}){more}"
+            f"({level}){hint}"
         )
     meaning = "substitute: similar contexts, and surely less often together than by chance"
     return f"{meaning} ({level}){pairing.describe_support()}"

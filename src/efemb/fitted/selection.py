@@ -143,18 +143,18 @@ class Choice:
     def codes(self, labels: Any, *, needed: bool = True) -> Ints:
         """Codes of one label or several; `needed`: at least one must be left."""
         single = isinstance(labels, str) or not isinstance(labels, Iterable)
-        asked = [labels] if single else list(labels)
+        named = [labels] if single else list(labels)
         known = (
-            asked if self.unknown == "error" else [label for label in asked if self.knows(label)]
+            named if self.unknown == "error" else [label for label in named if self.knows(label)]
         )
         if needed and not known:
-            shown = ", ".join(shorten(label) for label in asked[:_SHOWN])
-            what = f"none of the labels is known: {shown}" if asked else "no label was given"
-            raise DataError(f"{what}; at least one is needed")
+            shown = ", ".join(shorten(label) for label in named[:_SHOWN])
+            problem = f"none of the labels is known: {shown}" if named else "no label was given"
+            raise DataError(f"{problem}; at least one is needed")
         try:
             return np.array([self.code(label) for label in known], dtype=np.int64)
         except DataError as error:
-            if len(asked) == 1:
+            if len(named) == 1:
                 raise
             raise DataError(f"{error} (unknown='skip' ignores unknown labels)") from None
 

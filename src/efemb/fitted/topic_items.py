@@ -50,11 +50,11 @@ def topics(
     if rotate is not None:
         with progress_bar("varimax", 0, progress) as advance:
             table = varimax(table, advance)
-    wanted = _dimensions(topic, table.shape[1])
+    dimensions = _dimensions(topic, table.shape[1])
     rows = np.arange(len(table)) if choice.rows is None else choice.rows
-    listed = [rows[_rank_values(table[rows, k], size, by)] for k in wanted]
+    listed = [rows[_rank_values(table[rows, k], size, by)] for k in dimensions]
     codes = np.concatenate(listed) if listed else rows[:0]
-    dimension = np.repeat(wanted, [len(items) for items in listed])
+    dimension = np.repeat(dimensions, [len(items) for items in listed])
     columns = {"topic": dimension, "label": fitted.entities.labels[codes]}
     columns["value"] = table[codes, dimension]
     if choice.counts is not None:
@@ -71,9 +71,9 @@ def _rank_values(values: Floats, size: int, by: str) -> Any:
 def _dimensions(topic: Any, k: int) -> Any:
     if topic is None:
         return np.arange(k)
-    wanted = np.atleast_1d(np.asarray(topic))
-    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+    dimensions = np.atleast_1d(np.asarray(topic))
+    if dimensions.ndim != 1 or (dimensions.size and dimensions.dtype.kind not in "iu"):
         raise InputTypeError(f"topic must be an integer or a list of integers, got {topic!r}")
-    if wanted.size == 0 or wanted.min() < 0 or wanted.max() >= k:
+    if dimensions.size == 0 or dimensions.min() < 0 or dimensions.max() >= k:
         raise DataError(f"topics are numbered from 0 to {k - 1}, got {topic!r}")
-    return wanted
+    return dimensions

@@ -79,8 +79,8 @@ def predicting_vectors(model: FittedEmbedding) -> tuple[Floats, Floats]:
     rho = entity_vectors(model, "rho")
     alpha = rho if tied else entity_vectors(model, "alpha")
     target, bag = (alpha, rho) if spec.combine.reverse else (rho, alpha)
-    place = model.parameters.position
-    return target, bag if place is None else bag * place.mean(axis=0)
+    position = model.parameters.position
+    return target, bag if position is None else bag * position.mean(axis=0)
 
 
 def check_inner_products(model: FittedEmbedding) -> None:

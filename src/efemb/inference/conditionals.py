@@ -171,9 +171,9 @@ class Conditionals(ABC):
         """Approximate inverse of each entity's information plus a diagonal `prior` (n, p)."""
 
 
-def count_entities_at_once(bound: BoundContext, k: int, most: int) -> int:
+def count_entities_at_once(bound: BoundContext, k: int, limit: int) -> int:
     """Number of entities whose own context sums fit into memory at a time."""
-    return max(1, min(most, SUMS_AT_ONCE // (bound.n_rows * k)))
+    return max(1, min(limit, SUMS_AT_ONCE // (bound.n_rows * k)))
 
 
 class ListConditionals(Conditionals):
@@ -272,16 +272,16 @@ def _make_designs(
 
 def _ridge_precisions(spec: Spec, bound: Any, bag: Floats, n: int) -> list[Floats | None]:
     """Precisions that a ridge on the weights rho_n . alpha_m adds to those of the first n rho."""
-    parts = [part for part in bound.lists or () if part.ridge is not None]
-    if not parts:
+    ridged = [lists for lists in bound.lists or () if lists.ridge is not None]
+    if not ridged:
         return [None] * n
     precisions: list[Floats | None] = []
     for i in range(n):
         total = np.zeros((bag.shape[1], bag.shape[1]))
-        for part in parts:
-            edges = slice(part.ptr[i], part.ptr[i + 1])
-            alpha = bag[part.slot[edges] * bound.n_entities + part.members[edges]]
+        for lists in ridged:
+            edges = slice(lists.ptr[i], lists.ptr[i + 1])
+            alpha = bag[lists.slot[edges] * bound.n_entities + lists.members[edges]]
             alpha = alpha.astype(np.float64)
-            total += alpha.T @ (part.ridge[edges, None] * alpha)
+            total += alpha.T @ (lists.ridge[edges, None] * alpha)
         precisions.append(total / spec.family.at(np.array(i)).variance)
     return precisions

@@ -153,10 +153,10 @@ class ContextConditionals(Conditionals):
         if self.side is not None and self.side.has_cells:
             for start in range(0, len(self.row), PAIRS_AT_ONCE):
                 pairs = slice(start, start + PAIRS_AT_ONCE)
-                mine = slice(*np.searchsorted(pair, (pairs.start, pairs.stop)))
+                entry_range = slice(*np.searchsorted(pair, (pairs.start, pairs.stop)))
                 offsets = self.side.offsets(self.arrays, self.row[pairs])
                 assert offsets is not None
-                beside[mine] += offsets.at(pair[mine] - start, ids[mine])
+                beside[entry_range] += offsets.at(pair[entry_range] - start, ids[entry_range])
         fixed = self.predictor.leave_sum(inner, own, rest, ids, beside)
         self.entries = _Entries(pair, ids, x, fixed, self.value[pair] / rest)
 
@@ -210,22 +210,22 @@ class ContextConditionals(Conditionals):
         """`rho` are the new context vectors; there are no intercepts."""
         alpha = np.zeros((self.n, self.k), dtype=self.dtype)
         alpha[which] = rho
-        asked = np.zeros(self.n, dtype=bool)
-        asked[which] = True
+        active = np.zeros(self.n, dtype=bool)
+        active[which] = True
         value, slopes = np.zeros(self.n), np.zeros((self.n, len(self.vectors.target)))
         with np.errstate(over="ignore", invalid="ignore"):  # steps that go too far are rejected
             inner = alpha @ self.target.T
-            self._add_entries(inner, asked, value, slopes)
+            self._add_entries(inner, active, value, slopes)
             for m in which.tolist():
                 self._add_zeros(m, alpha[m], inner[m], value, slopes)
             gradient = slopes[which].astype(self.dtype) @ self.target
         return value[which], gradient.astype(np.float64), np.zeros(len(which))
 
-    def _add_entries(self, inner: Floats, asked: Bools, value: Floats, slopes: Floats) -> None:
+    def _add_entries(self, inner: Floats, active: Bools, value: Floats, slopes: Floats) -> None:
         """Each entry needs the inner product of a member and a target, which many entries share."""
         e = self.entries
         member = self.member[e.pair]
-        entries = slice(None) if asked.all() else np.flatnonzero(asked[member])
+        entries = slice(None) if active.all() else np.flatnonzero(active[member])
         member, ids = member[entries], e.ids[entries]
         u = e.fixed[entries] + e.share[entries] * inner[member, ids]
         gain, slope = value_and_slope(self.spec.family.at(ids), self.spec.link, e.x[entries], u)

@@ -224,8 +224,8 @@ def _blocks(
     if fitted.spec.context.reaches_other_rows or data.n_rows * data.n_entities <= CELLS_AT_ONCE:
         yield dense(data), fitted.conditional(data)
         return
-    most = min(data.n_rows, max(1, CELLS // data.n_entities))
-    rows: Ints = np.sort(rng.permutation(data.n_rows)[:most])
+    n_rows = min(data.n_rows, max(1, CELLS // data.n_entities))
+    rows: Ints = np.sort(rng.permutation(data.n_rows)[:n_rows])
     size = max(1, CELLS_AT_ONCE // data.n_entities)
     with progress_bar("residuals", len(rows), progress) as advance:
         for start in range(0, len(rows), size):

@@ -57,8 +57,8 @@ def cross_elasticity(
     if not bound.shares_rows:
         raise ParameterError("cross_elasticity needs a context of rows: context='basket'")
     block = bound.block(np.arange(bound.n_rows))
-    mine = np.flatnonzero(block.ids == code)
-    share = float((block.own[mine] / block.total[block.row_of_entry[mine]]).sum() / bound.n_rows)
+    sold = np.flatnonzero(block.ids == code)
+    share = float((block.own[sold] / block.total[block.row_of_entry[sold]]).sum() / bound.n_rows)
     k = fitted.n_components
     inner = vectors.target[:, :k].astype(np.float64) @ vectors.bag[code, :k].astype(np.float64)
     cross = response[code] * share * inner

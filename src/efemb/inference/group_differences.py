@@ -132,12 +132,12 @@ def _differences(errors: list[Laplace], block: Ints, k: int, precision: float) -
     # Without information in any group, a small multiple of the prior keeps the matrix regular.
     shared = np.linalg.inv(information.sum(axis=0) + precision * LEAST * identity)
     share = information @ shared
-    left = score - (share @ score.sum(axis=0)[..., None])[..., 0]
+    remainder = score - (share @ score.sum(axis=0)[..., None])[..., 0]
     rest = identity - share
     variance = rest @ moments @ rest.swapaxes(-1, -2)
     variance += share @ (moments.sum(axis=0) - moments) @ share.swapaxes(-1, -2)
     root = np.linalg.cholesky(information + precision * identity)
-    whitened = np.linalg.solve(root, left[..., None])[..., 0]
+    whitened = np.linalg.solve(root, remainder[..., None])[..., 0]
     delta = np.linalg.solve(root.swapaxes(-1, -2), whitened[..., None])[..., 0]
     half = np.linalg.solve(root, variance)
     weights = np.linalg.solve(root, half.swapaxes(-1, -2))
@@ -201,8 +201,8 @@ def _tail(whitened: Floats, weights: Floats) -> tuple[Floats, Floats]:
     informed = first > LEAST
     first, second, third = (np.where(informed, each, 1.0) for each in (first, second, third))
     freedom = second**3 / third**2
-    place = (statistic - first) * np.sqrt(freedom / second) + freedom
-    p_value = chi2.sf(np.maximum(place, 0.0), freedom)
+    quantile = (statistic - first) * np.sqrt(freedom / second) + freedom
+    p_value = chi2.sf(np.maximum(quantile, 0.0), freedom)
     return (
         np.where(informed, np.sqrt(statistic / first), 0.0),
         np.where(informed, p_value, 1.0),
@@ -247,11 +247,11 @@ def rank_differences(
     names[:] = groups
     label = np.tile(fitted.entities.labels, len(groups))
     group = np.repeat(names, fitted.n_entities)
-    flat = {"count": np.concatenate([_counts(part) for part in parts])}
+    flat = {"count": np.concatenate([_counts(rows) for rows in parts])}
     for name, values in zip(("distance", "ratio", "p_value"), results, strict=True):
         flat[name] = values.ravel()
-    asked = np.flatnonzero(flat["count"] >= float(min_count))
-    order = asked[np.lexsort((-flat["ratio"][asked], flat["p_value"][asked]))]
+    eligible = np.flatnonzero(flat["count"] >= float(min_count))
+    order = eligible[np.lexsort((-flat["ratio"][eligible], flat["p_value"][eligible]))]
     scaled = flat["p_value"][order] * len(order) / np.arange(1, len(order) + 1)
     q_value = np.minimum.accumulate(np.minimum(scaled, 1.0)[::-1])[::-1]
     best = order[: checked_number(n)]
@@ -295,14 +295,14 @@ def drift(
     late = codes >= max(middle, 1)
     if late.all() or not late.any():
         raise ParameterError("the data have rows of one half of the time only")
-    parts = [rows.take_rows(np.flatnonzero(half)) for half in (~late, late)]
+    halves = [rows.take_rows(np.flatnonzero(half)) for half in (~late, late)]
     mean = shared_model(fitted)
-    errors = [laplace(mean, part, sandwich=True) for part in parts]
+    errors = [laplace(mean, half_rows, sandwich=True) for half_rows in halves]
     precision = fitted.spec.structure.offset_precision(fitted.spec.prior_rho)
     results = compare_groups(errors, fitted, 1.0 if precision is None else precision, progress)
     offsets = group_offsets(fitted)
     results[0] = np.linalg.norm(offsets[-1] - offsets[0], axis=1)
-    table = rank_differences(fitted, ["late"], parts[1:], results[:, 1:], n, min_count)
+    table = rank_differences(fitted, ["late"], halves[1:], results[:, 1:], n, min_count)
     return Table({name: table[name] for name in table.columns if name != "group"})
 
 

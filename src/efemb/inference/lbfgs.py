@@ -122,13 +122,13 @@ class Problems:
         trial, gradient = self.evaluate(theta, which)
         enough = value + ARMIJO * size * slope - self.noise * np.abs(value)
         good = np.isfinite(trial) & (trial >= enough) & np.isfinite(gradient).all(axis=1)
-        taken, bad = which[good], ~good
+        accepted, bad = which[good], ~good
         self.size[which[bad]] = _shorten(size[bad], slope[bad], trial[bad] - value[bad])
-        change = self.gradient[taken] - gradient[good]
-        self._remember(taken, theta[good] - self.theta[taken], change)
-        self.theta[taken], self.value[taken] = theta[good], trial[good]
-        self.gradient[taken] = gradient[good]
-        return taken
+        change = self.gradient[accepted] - gradient[good]
+        self._remember(accepted, theta[good] - self.theta[accepted], change)
+        self.theta[accepted], self.value[accepted] = theta[good], trial[good]
+        self.gradient[accepted] = gradient[good]
+        return accepted
 
     def _remember(self, which: Ints, s: Floats, y: Floats) -> None:
         """Store the steps of a round, except for problems with negative curvature."""

@@ -204,21 +204,21 @@ class _GroupPosterior(Posterior):
         total = np.asarray(values.sum(axis=0)).ravel()
         spec = self.solver.spec
         bend = typical_curvature(spec.family, spec.link, total, data.n_rows)
-        parts = []
+        blocks = []
         for term, index, prior in self.learned:
             gamma = self.parameters.terms[f"{term.label}.{term.entity_array}"].astype(np.float64)
             spread, basis = np.linalg.eigh((gamma * bend[:, None]).T @ gamma)
-            place = {label: code for code, label in enumerate(term.groups)}
+            code_of = {label: code for code, label in enumerate(term.groups)}
             labels = row_column(data, term.columns[0], term).tolist()
-            code = np.array([place.get(label, -1) for label in labels])
+            code = np.array([code_of.get(label, -1) for label in labels])
             n_rows = np.bincount(code[code >= 0], minlength=len(term.groups))[index]
             precision = 0.0 if prior is None else prior.shrinkage
             bent = n_rows[:, None] * np.maximum(spread, 0.0) + max(precision, 1e-6)
-            parts.append((basis, 1.0 / bent))
+            blocks.append((basis, 1.0 / bent))
 
         def newton(gradient: Floats, which: Ints) -> Floats:
             steps = []
-            for (basis, scale), (a, b) in zip(parts, pairwise(self.edges), strict=True):
+            for (basis, scale), (a, b) in zip(blocks, pairwise(self.edges), strict=True):
                 block = gradient[:, a:b].reshape(-1, *scale.shape)
                 steps.append(((block @ basis * scale) @ basis.T).reshape(len(gradient), -1))
             return np.concatenate(steps, axis=1)

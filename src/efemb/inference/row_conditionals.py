@@ -70,8 +70,8 @@ class RowConditionals(Conditionals):
         if self._offsets is None:
             size = len(self.data_rows)
             pieces = [slice(a, a + ROWS_AT_ONCE) for a in range(0, size, ROWS_AT_ONCE)]
-            parts = [self._make_offsets(self.data_rows[piece], self.codes) for piece in pieces]
-            self._offsets = np.concatenate(parts)
+            blocks = [self._make_offsets(self.data_rows[piece], self.codes) for piece in pieces]
+            self._offsets = np.concatenate(blocks)
         return np.asarray(self._offsets[rows][:, which])
 
     def _make_offsets(self, rows: Ints, codes: Ints) -> Floats:
@@ -147,14 +147,14 @@ class RowConditionals(Conditionals):
         index = np.full(self.n, -1, dtype=np.int64)
         index[which] = np.arange(len(which))
         column = index[self.column]
-        asked = np.flatnonzero(column >= 0)
+        active = np.flatnonzero(column >= 0)
         sums = _Sums(self, predictor, which)
         size = max(64, BLOCK_NUMBERS // max(len(which), 1))
         edges = np.arange(0, len(self.cases) + size, size)
-        first = np.searchsorted(self.row[asked], edges)
+        first = np.searchsorted(self.row[active], edges)
         with np.errstate(over="ignore", invalid="ignore"):  # a step too far is not taken
             for i, start in enumerate(edges[:-1]):
-                entries = asked[first[i] : first[i + 1]]
+                entries = active[first[i] : first[i + 1]]
                 sums.add(slice(start, start + size), entries, column[entries])
             return sums.finish()
 
@@ -164,14 +164,14 @@ class RowConditionals(Conditionals):
         row, x = self.row[entries], np.zeros(len(self.cases), self.dtype)
         contexts, weight = self.cases[:, :-1].copy(), self.zero_weight * self.column_weight[i]
         own = self.own[entries, None] * self.alpha[i, : self.k_context]
-        left = self.total[entries, None] * contexts[row, : self.k_context] - own
-        contexts[row, : self.k_context] = left / self.rest[entries, None]
+        remaining = self.total[entries, None] * contexts[row, : self.k_context] - own
+        contexts[row, : self.k_context] = remaining / self.rest[entries, None]
         x[row], weight[row] = self.x[entries], self.seen[entries]
         offset: Floats | None = None
         if self.side is not None:
             every = [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(x), ROWS_AT_ONCE)]
-            parts: Any = [self.offsets(rows, np.array([i])) for rows in every]
-            offset = np.concatenate(parts)[:, 0]
+            blocks: Any = [self.offsets(rows, np.array([i])) for rows in every]
+            offset = np.concatenate(blocks)[:, 0]
         return Design(contexts, x, weight, offset, entity=int(self.codes[i]))
 
     def inverse(self, rho: Floats, intercept: Floats, prior: Floats) -> Inverse:
@@ -235,11 +235,11 @@ class _Sums:
         gain, slope = value_and_slope(family, self.link, c.x[entries], u)
         gain, slope = gain * c.seen[entries], slope * c.seen[entries]
         zero_weight, ratio = c.zero_weight[row], total / rest
-        taken = slope  # `finish` adds the slopes of all cells, entries included
+        slopes = slope  # `finish` adds the slopes of all cells, entries included
         if not self.exponential:
             loss, _ = value_and_slope(family, self.link, np.zeros_like(as_zero), as_zero)
-            taken = loss * zero_weight * self.column[column]
-        self.value += np.bincount(column, gain - taken, n)
+            slopes = loss * zero_weight * self.column[column]
+        self.value += np.bincount(column, gain - slopes, n)
         self.own += np.bincount(column, slope * own / rest, n)
         E[cells] = slope * ratio / zero_weight
         self.gradient += E.T @ c.weighted[rows]

@@ -106,8 +106,8 @@ def check_structure_contract(structure: Structure, n_entities: int) -> None:
         )
     arrays = tuple(np.zeros((int(size), 2)) for size in sizes)
     vectors = tuple(np.zeros((n_entities, 2)) for _ in arrays)
-    for method, given, like in (("spread", arrays, vectors), ("collect", vectors, arrays)):
-        result = _call(structure, method, *given, n_entities)
+    for method, inputs, like in (("spread", arrays, vectors), ("collect", vectors, arrays)):
+        result = _call(structure, method, *inputs, n_entities)
         shapes = [np.shape(array) for array in result] if isinstance(result, tuple) else None
         if shapes != [array.shape for array in like]:
             raise InputTypeError(

@@ -33,8 +33,8 @@ class GroupVectors:
     def of(self, group: int) -> tuple[Floats, Floats]:
         """Embeddings (N, K) and intercepts (N,) of one group."""
         if group not in self.made:
-            given = (self.arrays, self.target, self.intercept, np.array([group]))
-            target, intercept = self.structure.spread_groups(*given)
+            inputs = (self.arrays, self.target, self.intercept, np.array([group]))
+            target, intercept = self.structure.spread_groups(*inputs)
             self.made[group] = (target[0], intercept[0])
         return self.made[group]
 

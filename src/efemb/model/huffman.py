@@ -53,13 +53,13 @@ class Huffman:
             depth[i] = depth[parent[i]] + 1
         starts = np.concatenate([[0], np.cumsum(depth[:n])])
         nodes, turns = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int8)
-        here: Ints = np.arange(n)
-        left = depth[:n].copy()
+        node: Ints = np.arange(n)
+        remaining = depth[:n].copy()
         at = starts[1:] - 1
-        while len(here):
-            nodes[at], turns[at] = parent[here] - n, turn[here]
-            up = left > 1
-            here, at, left = parent[here][up], at[up] - 1, left[up] - 1
+        while len(node):
+            nodes[at], turns[at] = parent[node] - n, turn[node]
+            up = remaining > 1
+            node, at, remaining = parent[node][up], at[up] - 1, remaining[up] - 1
         return cls(starts, nodes, turns, odds)
 
     def log_probability(self, u: Floats, entities: Ints) -> Floats:
@@ -67,9 +67,9 @@ class Huffman:
         sizes = np.diff(self.starts)[entities]
         row = np.repeat(np.arange(len(entities)), sizes)
         first = np.repeat(self.starts[entities] - np.cumsum(sizes) + sizes, sizes)
-        place = np.arange(len(row)) + first
-        sign = 2.0 * self.turns[place] - 1.0
-        terms = -np.logaddexp(0.0, -sign * u[row, self.nodes[place]])
+        positions = np.arange(len(row)) + first
+        sign = 2.0 * self.turns[positions] - 1.0
+        terms = -np.logaddexp(0.0, -sign * u[row, self.nodes[positions]])
         return np.asarray(np.bincount(row, terms, len(entities)), np.float64)
 
     def probabilities(self, u: Floats) -> Floats:

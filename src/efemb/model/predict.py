@@ -206,9 +206,9 @@ def log_mean_blocks(
 def _log_mean_blocks(
     spec: Spec, bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints
 ) -> Iterator[tuple[slice, Floats]]:
-    needed, place = np.unique(rows, return_inverse=True)
-    cells = Cells.of_rows(bound.block(needed), bound.n_context_vectors, place, entities)
-    cells = cells.beside(row_side(spec, bound), needed, row_groups(spec, bound))
+    distinct, inverse = np.unique(rows, return_inverse=True)
+    cells = Cells.of_rows(bound.block(distinct), bound.n_context_vectors, inverse, entities)
+    cells = cells.beside(row_side(spec, bound), distinct, row_groups(spec, bound))
     noise: Any = normalizer_of(spec, bound)  # a tree has no means
     predictor = Predictor(vectors)
     for part, Z in cells.contexts(vectors, bound.n_entities):
@@ -287,20 +287,20 @@ def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[F
 
 def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints) -> Floats:
     """s_tn / d_tn of the queried cells, (n, K); NaN if the observation is missing."""
-    needed, place = np.unique(rows, return_inverse=True)
-    order = np.argsort(place, kind="stable")
+    distinct, inverse = np.unique(rows, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
     sums_of_cells = np.full((len(rows), vectors.bag.shape[1]), np.nan)
     # The terms of a row include all its entities, with K numbers each.
     step = max(
         1, BLOCK_NUMBERS // (max(bound.cost_of_row(), bound.n_entities) * sums_of_cells.shape[1])
     )
-    edges = np.searchsorted(place[order], np.arange(0, len(needed) + step, step))
-    for first, (begin, end) in zip(range(0, len(needed), step), pairwise(edges), strict=True):
-        asked = order[begin:end]
-        terms = bound.terms(needed[first : first + step])
+    edges = np.searchsorted(inverse[order], np.arange(0, len(distinct) + step, step))
+    for first, (begin, end) in zip(range(0, len(distinct), step), pairwise(edges), strict=True):
+        cells = order[begin:end]
+        terms = bound.terms(distinct[first : first + step])
         sums = terms.contexts(vectors.bag)
         table = np.full((step, bound.n_entities), -1, dtype=np.int64)
         table[terms.row, terms.entity // bound.n_dims] = np.arange(len(terms.row))
-        where = table[place[asked] - first, entities[asked]]
-        sums_of_cells[asked[where >= 0]] = sums[where[where >= 0]]
+        where = table[inverse[cells] - first, entities[cells]]
+        sums_of_cells[cells[where >= 0]] = sums[where[where >= 0]]
     return sums_of_cells

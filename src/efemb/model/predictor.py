@@ -45,8 +45,8 @@ def by_group(codes: Ints | None) -> list[tuple[int, Any]]:
     """Yield (group, indices of its members) in the order of the groups; None is a single group."""
     if codes is None:
         return [(-1, slice(None))]
-    groups, place = np.unique(codes, return_inverse=True)
-    return [(int(group), np.flatnonzero(place == i)) for i, group in enumerate(groups)]
+    groups, inverse = np.unique(codes, return_inverse=True)
+    return [(int(group), np.flatnonzero(inverse == i)) for i, group in enumerate(groups)]
 
 
 def affine(Z: Floats, vector: Floats, intercept: float) -> Floats:
@@ -94,9 +94,11 @@ class Predictor:
         values = np.empty((len(Z), len(target)), dtype=Z.dtype)
         step = max(1, CHUNK_NUMBERS // max(target.size, 1))
         for start in range(0, len(Z), step):
-            some = Z[start : start + step]
-            pairs = np.tile(target, (len(some), 1)), np.repeat(some, len(target), axis=0)
-            values[start : start + step] = self.factors.combine.value(*pairs).reshape(len(some), -1)
+            block = Z[start : start + step]
+            pairs = np.tile(target, (len(block), 1)), np.repeat(block, len(target), axis=0)
+            values[start : start + step] = self.factors.combine.value(*pairs).reshape(
+                len(block), -1
+            )
         return values
 
     def check_linear(self) -> None:
@@ -133,15 +135,15 @@ class Predictor:
 
     def leave_bag(
         self,
-        whole: Floats,
+        full: Floats,
         total: Floats,
         own: Floats,
         rest: Floats,
         entity: Ints,
         beside: Floats | float = 0.0,
     ) -> Floats:
-        """The same from `whole`, the u that has the entity in its context, of divisor `total`."""
-        inner = (whole - (self.factors.intercept[entity] + beside)) * total
+        """The same from `full`, the u that has the entity in its context, of divisor `total`."""
+        inner = (full - (self.factors.intercept[entity] + beside)) * total
         return self.leave_sum(inner, own, rest, entity, beside)
 
     def totals(self) -> tuple[Floats, float]:
@@ -273,14 +275,14 @@ class Cells:
         stored = block.row_of_entry * n_context + block.ids
         order = np.argsort(stored, kind="stable")
         cell = row * n_context + ids
-        place = np.searchsorted(stored, cell, sorter=order)
-        place = order[np.minimum(place, max(len(order) - 1, 0))] if len(order) else place
-        known = stored[place] == cell if len(order) else np.zeros(len(cell), dtype=bool)
+        position = np.searchsorted(stored, cell, sorter=order)
+        position = order[np.minimum(position, max(len(order) - 1, 0))] if len(order) else position
+        known = stored[position] == cell if len(order) else np.zeros(len(cell), dtype=bool)
         x, own, rest = np.zeros(len(cell)), np.zeros(len(cell)), block.total[row].astype(float)
         for array, values in ((x, block.x), (own, block.own), (rest, block.rest)):
-            array[known] = values[place[known]]
-        left = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (own != 0)
-        return cls(block.bag_matrix(n_context), row, ids, x, own, rest, left == 0)
+            array[known] = values[position[known]]
+        others = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (own != 0)
+        return cls(block.bag_matrix(n_context), row, ids, x, own, rest, others == 0)
 
     def beside(self, side: RowSide | None, data_row: Ints, groups: Ints | None = None) -> Cells:
         """The same cells with the row sides of the terms, and the groups of all rows of the data.
@@ -301,11 +303,11 @@ class Cells:
 
     def compact(self, keep: slice) -> Cells:
         """A slice of the cells with only the bags that it needs."""
-        part = self.take(keep)
-        needed, row = np.unique(part.row, return_inverse=True)
-        data_row = None if self.data_row is None else self.data_row[needed]
-        group = None if self.group is None else self.group[needed]
-        return replace(part, bags=self.bags[needed], row=row, data_row=data_row, group=group)
+        selected = self.take(keep)
+        distinct, row = np.unique(selected.row, return_inverse=True)
+        data_row = None if self.data_row is None else self.data_row[distinct]
+        group = None if self.group is None else self.group[distinct]
+        return replace(selected, bags=self.bags[distinct], row=row, data_row=data_row, group=group)
 
     def apply(self, predictor: Predictor, part: slice, Z: Floats) -> Floats:
         """u of all entities given the contexts of some cells, as returned by `contexts`."""

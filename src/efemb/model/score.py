@@ -28,11 +28,13 @@ def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors:
     if not shared:
         first = context = np.arange(len(log_shares))
     predictor = Predictor(factors)
-    asked = cells.take(first)
-    for part, Z in asked.contexts(factors, len(factors.target)):
-        u = asked.apply(predictor, part, Z)
-        mine = np.flatnonzero((context >= part.start) & (context < part.stop)) if shared else part
-        log_shares[mine] = _log_share(family, link, u, context[mine] - part.start, cells.ids[mine])
+    distinct = cells.take(first)
+    for part, Z in distinct.contexts(factors, len(factors.target)):
+        u = distinct.apply(predictor, part, Z)
+        chosen = np.flatnonzero((context >= part.start) & (context < part.stop)) if shared else part
+        log_shares[chosen] = _log_share(
+            family, link, u, context[chosen] - part.start, cells.ids[chosen]
+        )
     return log_shares
 
 
@@ -44,17 +46,17 @@ def _additive_log_shares(cells: Cells, factors: Factors, low: Ints) -> Floats:
     log_shares, predictor = np.empty(len(cells.row)), Predictor(factors)
     every, plain = predictor.totals()
     for part, Z in cells.contexts(factors, max(len(low), factors.bag.shape[1])):
-        mine = predictor.pick(Z, cells.ids[part])
+        u = predictor.pick(Z, cells.ids[part])
         raised = np.maximum(FLOOR - predictor.apply(Z, low), 0.0)
         total = Z @ every + plain + raised.sum(axis=1, dtype=np.float64)
-        log_shares[part] = np.log(np.maximum(mine, FLOOR)) - np.log(total)
+        log_shares[part] = np.log(np.maximum(u, FLOOR)) - np.log(total)
     return log_shares
 
 
-def _log_share(family: Family, link: Link, u: Floats, place: Ints, ids: Ints) -> Floats:
-    """log(m_id / sum_j m_j) of entries in rows `place` of the inner products u (overwritten)."""
+def _log_share(family: Family, link: Link, u: Floats, row: Ints, ids: Ints) -> Floats:
+    """log(m_id / sum_j m_j) of entries in rows `row` of the inner products u (overwritten)."""
     v = log_expected_value(family, link, u)
-    return np.asarray(v[place, ids] - log_sums(v)[place])
+    return np.asarray(v[row, ids] - log_sums(v)[row])
 
 
 def log_expected_value(family: Family, link: Link, u: Floats) -> Floats:

@@ -56,8 +56,8 @@ class ParameterSpace:
                 f"{spec.family!r} has parameters of entities, which takes one number per "
                 "observation, not vectors of them"
             )
-        for asked, named in ((spec.terms, "terms"), (spec.structure.grouped, "groups of rows")):
-            if asked and n_dims > 1:
+        for used, named in ((spec.terms, "terms"), (spec.structure.grouped, "groups of rows")):
+            if used and n_dims > 1:
                 raise ParameterError(f"{named} need scalar observations, not vectors of them")
 
     @cached_property
@@ -219,8 +219,8 @@ class ParameterSpace:
         groups = np.array(sorted(slopes.by_group), dtype=np.int64)
         d_target = np.zeros((len(groups), *slopes.target.shape), dtype=slopes.target.dtype)
         d_intercept = np.zeros((len(groups), len(slopes.intercept)), dtype=slopes.intercept.dtype)
-        for place, group in enumerate(groups.tolist()):
-            d_target[place], d_intercept[place] = slopes.by_group[group]
+        for index, group in enumerate(groups.tolist()):
+            d_target[index], d_intercept[index] = slopes.by_group[group]
         arrays, slopes_of_vectors = self.of_structure(parameters.terms), d_target[..., : self.k]
         own, of_all, intercept = structure.collect_groups(
             arrays, target, groups, slopes_of_vectors, d_intercept
@@ -238,8 +238,8 @@ class ParameterSpace:
         total.add_terms(slopes.terms)
         for term in self.spec.terms:
             columns = slopes.target[:, start : start + term.width]
-            part = term.pull_back_entities(columns)
-            total.add_terms({f"{term.label}.{name}": array for name, array in part.items()})
+            gradients = term.pull_back_entities(columns)
+            total.add_terms({f"{term.label}.{name}": array for name, array in gradients.items()})
             start += term.width
         return {a.name: total.terms[a.name] for a in self.layout if a.name in total.terms}
 
@@ -262,8 +262,8 @@ class ParameterSpace:
         """(place, prior, array) of every penalized array."""
         arrays = parameters.named()
         return [
-            (place, array.prior, arrays[array.name])
-            for place, array in enumerate(self.layout)
+            (index, array.prior, arrays[array.name])
+            for index, array in enumerate(self.layout)
             if array.prior is not None
         ]
 
@@ -274,8 +274,8 @@ class ParameterSpace:
     def add_prior(self, parameters: Parameters, gradient: Parameters) -> None:
         """Add the priors' gradient in place."""
         slopes = list(gradient.arrays())
-        for place, prior, array in self.priors(parameters):
-            slopes[place] += prior.gradient(array)
+        for index, prior, array in self.priors(parameters):
+            slopes[index] += prior.gradient(array)
 
     def shrinkage(self, *, of_positive: bool = False) -> list[float]:
         """Precision of each array with a `Normal` prior, which optimizers can include in a step.

@@ -180,8 +180,8 @@ class Spec:
     def _check_contracts(self) -> None:
         """Try user-defined ingredients; questions to a saved model need no such check."""
         priors = (self.prior_rho, self.prior_alpha, self.intercept_prior)
-        parts = (self.family, self.link, self.combine, *priors)
-        if all(part is None or part.is_shipped() for part in parts):
+        ingredients = (self.family, self.link, self.combine, *priors)
+        if all(ingredient is None or ingredient.is_shipped() for ingredient in ingredients):
             return
         from efemb.model import contract
 
@@ -196,8 +196,8 @@ class Spec:
         if self.combine.inner_product:
             return
         if self.link.needs_positive or self.context.reads_text:
-            what = f"link {self.link.name()!r}" if self.link.needs_positive else "text"
-            raise ParameterError(f"combine={self.combine!r} cannot be combined with {what}")
+            obstacle = f"link {self.link.name()!r}" if self.link.needs_positive else "text"
+            raise ParameterError(f"combine={self.combine!r} cannot be combined with {obstacle}")
 
     def _check_terms(self) -> None:
         """Terms are signed, and they need rows."""

@@ -34,9 +34,9 @@ def check_support(
     """
     if family.mixes:
         for entities, part in family.parts(data):
-            some = data.take_entities(entities)
+            selected = data.take_entities(entities)
             rules: Any = {"allow_real": allow_real, "way_out": way_out, "as_context": as_context}
-            check_support(some, part, **rules, missing=True)
+            check_support(selected, part, **rules, missing=True)
         return
     support = family.support
     if allow_real:
@@ -46,8 +46,8 @@ def check_support(
         return
     absent = np.isnan(stored)
     if absent.any() and not (family.missing or missing):
-        way = "drop those rows, or store the counts sparsely: absent entries are zeros"
-        _refuse(data, absent, f"{family.name()} needs observed values", way)
+        remedy = "drop those rows, or store the counts sparsely: absent entries are zeros"
+        _refuse(data, absent, f"{family.name()} needs observed values", remedy)
     bad = support.broken_by(stored)
     if bad.any():
         first = stored[bad].ravel()[0]
@@ -87,8 +87,8 @@ def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
     name = f"entity {entity}"
     if data.entities is not None:
         name = f"column {shorten(data.entities.labels[entity])}"
-    more = int(bad.sum()) - 1
-    others = f", and {more:,} more" if more else ""
+    n_others = int(bad.sum()) - 1
+    others = f", and {n_others:,} more" if n_others else ""
     shown = "NaN" if np.isnan(value) else f"{value:g}"
     raise DataError(f"{rule}; {name} has {shown} (first in row {row}{others}); {way_out}")
 

@@ -99,7 +99,7 @@ def embedding_map(
     if method == "auto":
         method = "tsne" if 4 <= len(vectors) < TSNE_BELOW else "pca"
     order = choose_codes(vectors, labels)
-    most = len(order)
+    n = len(order)
     if is_number(labels):  # if there is no room for one, the next is tried
         order = rank_by_frequency(vectors)
     colors = _assign_groups(vectors, groups)
@@ -118,8 +118,8 @@ def embedding_map(
         ax.set_yticks([])
     ax.set_title(_describe(model, vectors, method), fontsize=10)
     _fill_page(ax)
-    taken = place_names(ax, points, *_find_centers(points, vectors, groups, colors), size=8.5)
-    named = place_labels(ax, points, vectors.vocabulary.labels, order, most, size=7.5, taken=taken)
+    boxes = place_names(ax, points, *_find_centers(points, vectors, groups, colors), size=8.5)
+    named = place_labels(ax, points, vectors.vocabulary.labels, order, n, size=7.5, taken=boxes)
     ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8, "zorder": 4}
     draw_dots(ax, points[named], s=14 if large else 26, **ring)
     return ax
@@ -152,8 +152,8 @@ def _find_centers(
     centers, names, inks = [], [], []
     for group in sorted(sizes, key=lambda group: -sizes[group])[:NAMED]:
         inside = points[of == group]
-        some = inside[:: max(1, len(inside) // 500)]
-        distances = np.linalg.norm(inside[:, None] - some[None], axis=2)
+        sample = inside[:: max(1, len(inside) // 500)]
+        distances = np.linalg.norm(inside[:, None] - sample[None], axis=2)
         center = int(np.argmin(distances.mean(axis=1)))
         name = label_text(group, 30)
         if (len(inside) < FEW and name not in colors) or np.median(distances[center]) > reach:

@@ -151,8 +151,8 @@ def draw_curves(
 
 def draw_cosines(names: Sequence[str], cosines: Floats) -> Any:
     """A heat map from -1 to 1."""
-    places = list(range(len(names)))
-    shown = {"tickvals": places, "ticktext": texts(names, 28), "showline": False}
+    ticks = list(range(len(names)))
+    shown = {"tickvals": ticks, "ticktext": texts(names, 28), "showline": False}
     trace = {
         "type": "heatmap",
         "z": cosines,

@@ -99,26 +99,26 @@ def place_names(
     frame = np.array([page.x0, page.y0, page.x1, page.y1])
     pixels = ax.transData.transform(points)
     reach = GAP * unit * np.array([-1, -1, 1, 1])  # the marks of points, and a little room
-    measure, taken = make_ruler(size), np.empty((0, 4))
+    measure, occupied = make_ruler(size), np.empty((0, 4))
     for center, name, color in zip(centers, names, colors, strict=True):
         x, y = ax.transData.transform(center)
         half = np.array(measure(name)) * unit * BOLD / 2
         x = np.clip(x, frame[0] + half[0], frame[2] - half[0])
         middles = np.column_stack([np.full(len(STEPS), x), y + half[1] * np.array(STEPS)])
         boxes = np.hstack([middles - half, middles + half])
-        free = np.flatnonzero(_find_free(boxes, taken, frame))
+        free = np.flatnonzero(_find_free(boxes, occupied, frame))
         if not len(free):
             continue
         best = free[np.argmin(_count_inside(boxes[free] + reach, pixels))]
-        taken = np.vstack([taken, boxes[best]])
+        occupied = np.vstack([occupied, boxes[best]])
         _write_name(ax, name, ax.transData.inverted().transform(middles[best]), color, size)
-    return taken
+    return occupied
 
 
-def _write_name(ax: Axes, name: str, place: Floats, color: str, size: float) -> None:
+def _write_name(ax: Axes, name: str, point: Floats, color: str, size: float) -> None:
     note = ax.annotate(
         name,
-        (float(place[0]), float(place[1])),
+        (float(point[0]), float(point[1])),
         ha="center",
         va="center",
         fontsize=size,
@@ -148,22 +148,22 @@ def make_ruler(size: float) -> Callable[[str], tuple[float, float]]:
 def _outline_boxes(point: Floats, extent: tuple[float, float], unit: float) -> Floats:
     """x0, y0, x1, y1 of the text on each side of a point, including its margin."""
     width, height = extent[0] * unit, extent[1] * unit
-    left = {"left": 0.0, "center": -0.5, "right": -1.0}
+    shift = {"left": 0.0, "center": -0.5, "right": -1.0}
     low = {"bottom": 0.0, "center": -0.5, "top": -1.0}
     boxes = np.empty((len(SIDES), 4))
     for box, ((dx, dy), across, up) in zip(boxes, SIDES, strict=True):
-        x = point[0] + dx * GAP * unit + left[across] * width
+        x = point[0] + dx * GAP * unit + shift[across] * width
         y = point[1] + dy * GAP * unit + low[up] * height
         room = ROOM * unit
         box[:] = x - room, y - room, x + width + room, y + height + room
     return boxes
 
 
-def _find_free(boxes: Floats, taken: Floats, frame: Floats) -> Any:
-    """Which boxes are inside the frame and overlap no box in `taken`."""
+def _find_free(boxes: Floats, occupied: Floats, frame: Floats) -> Any:
+    """Which boxes are inside the frame and overlap no box in `occupied`."""
     inside = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
-    apart = np.any((low >= taken[:, 2:]) | (high <= taken[:, :2]), axis=2)
+    apart = np.any((low >= occupied[:, 2:]) | (high <= occupied[:, :2]), axis=2)
     return inside & apart.all(axis=1)
 
 

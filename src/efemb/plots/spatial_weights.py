@@ -78,8 +78,8 @@ def spatial_weights(
     edges, colors = Edges(fitted), find_palette(palette)
     zoomed = _choose_zoomed(fitted, neurons, points, edges)
     if is_interactive(backend, ax):
-        places = np.asarray(fitted.positions, dtype=np.float64)
-        shown = places[:, :3] if places.shape[1] > 2 else points
+        coordinates = np.asarray(fitted.positions, dtype=np.float64)
+        shown = coordinates[:, :3] if coordinates.shape[1] > 2 else points
         return draw_weights(shown, fitted.entities, [(n, *edges.of(n)) for n in zoomed], colors)
     panels = Panels(points, len(zoomed))
     ax = new_axes(ax, panels.size)
@@ -133,13 +133,13 @@ def choose_spread_out(points: Floats, strength: Floats, n: int) -> list[int]:
     extent = float(np.linalg.norm(np.ptp(points, axis=0)))
     strongest: list[int] = []
     for apart in (0.35, 0.25, 0.15, 0.05, 0.0):
-        left = np.array(strength, dtype=np.float64)
+        remaining = np.array(strength, dtype=np.float64)
         strongest = []
-        while len(strongest) < n and left.max() > -np.inf:
-            strongest.append(int(left.argmax()))
+        while len(strongest) < n and remaining.max() > -np.inf:
+            strongest.append(int(remaining.argmax()))
             gaps = np.linalg.norm(points - points[strongest[-1]], axis=1)
-            left[gaps < apart * extent] = -np.inf
-            left[strongest[-1]] = -np.inf
+            remaining[gaps < apart * extent] = -np.inf
+            remaining[strongest[-1]] = -np.inf
         if len(strongest) == n:
             break
     return strongest

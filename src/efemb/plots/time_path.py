@@ -61,23 +61,23 @@ def trajectory(
         raise ParameterError(f"value={value!r} is unknown; choices: {', '.join(VALUES)}")
     if len(table) == 0:
         raise DataError("there is no item to draw; pass at least one")
-    at, place = _places(table["at"])
+    at, ticks = _places(table["at"])
     paths = {str(label): np.flatnonzero(table["label"] == label) for label in table["label"]}
     numbers = np.asarray(table[value], dtype=np.float64)
     if is_interactive(backend, ax):
-        curves = [(name, np.stack([place[rows], numbers[rows]])) for name, rows in paths.items()]
+        curves = [(name, np.stack([ticks[rows], numbers[rows]])) for name, rows in paths.items()]
         return draw_curves(curves, x_title="time", y_title=VALUES[value])
     ax = new_axes(ax, (6.0, 3.8))
     for number, (name, rows) in enumerate(paths.items()):
         color, marker = HUES[number % len(HUES)], MARKERS[number % len(MARKERS)]
-        ax.plot(place[rows], numbers[rows], color=color, marker=marker, markersize=4)
+        ax.plot(ticks[rows], numbers[rows], color=color, marker=marker, markersize=4)
         ax.lines[-1].set_label(label_text(name))
         if "count" in table.columns:
             empty = rows[np.asarray(table["count"])[rows] == 0]
-            points = np.stack([place[empty], numbers[empty]], axis=1)
+            points = np.stack([ticks[empty], numbers[empty]], axis=1)
             draw_dots(ax, points, s=40, facecolors="white", edgecolors=color, zorder=3)
     ax.set(xlabel="time", ylabel=VALUES[value])
-    _label_times(ax, at, place)
+    _label_times(ax, at, ticks)
     hide_upper_spines(ax)
     ax.legend(frameon=False, fontsize=9)
     return ax
@@ -117,29 +117,29 @@ def change_points(
     if len(table) == 0:
         raise DataError("there is no slice to draw: request n >= 1 change points")
     order = np.argsort(_order_of(table["at"]), kind="stable")
-    at, place = _places(table["at"][order])
+    at, ticks = _places(table["at"][order])
     statistic, p_value = (
         np.asarray(table[name], dtype=np.float64)[order] for name in ("statistic", "p_value")
     )
     title = "rows before and after differ by"
     if is_interactive(backend, ax):
-        curve = [("statistic", np.stack([place, statistic]))]
+        curve = [("statistic", np.stack([ticks, statistic]))]
         return draw_curves(curve, x_title="first slice after the change", y_title=title)
     ax = new_axes(ax, (6.0, 3.8))
-    ax.vlines(place, 0.0, statistic, color=HUES[0], linewidth=1.2)
-    points, sure = np.stack([place, statistic], axis=1), p_value <= level
-    for some, face, name in (
+    ax.vlines(ticks, 0.0, statistic, color=HUES[0], linewidth=1.2)
+    points, sure = np.stack([ticks, statistic], axis=1), p_value <= level
+    for selected, face, name in (
         (sure, HUES[0], f"p <= {level:g}"),
         (~sure, "white", f"p > {level:g}"),
     ):
-        if some.any():
-            draw_dots(ax, points[some], s=36, facecolors=face, edgecolors=HUES[0], zorder=3)
+        if selected.any():
+            draw_dots(ax, points[selected], s=36, facecolors=face, edgecolors=HUES[0], zorder=3)
             ax.collections[-1].set_label(name)
     best = int(np.argmax(statistic))
     if sure[best]:
         ax.annotate(
             label_text(at[best]),
-            (place[best], statistic[best]),
+            (ticks[best], statistic[best]),
             xytext=(0, 6),
             textcoords="offset points",
             ha="center",
@@ -147,7 +147,7 @@ def change_points(
         )
     ax.set(xlabel="first slice after the change", ylabel=title)
     ax.set_ylim(0.0, 1.15 * max(float(statistic.max()), 1e-12))
-    _label_times(ax, at, place)
+    _label_times(ax, at, ticks)
     hide_upper_spines(ax)
     ax.legend(frameon=False, fontsize=9)
     return ax
@@ -165,15 +165,15 @@ def _places(at: Any) -> tuple[list[str], Floats]:
     names = [str(label) for label in at]
     if all(isinstance(label, int | float | np.number) for label in at):
         return names, np.asarray(at, dtype=np.float64)
-    order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    order = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return names, np.array([order[name] for name in names], dtype=np.float64)
 
 
-def _label_times(ax: Axes, at: list[str], place: Floats) -> None:
+def _label_times(ax: Axes, at: list[str], ticks: Floats) -> None:
     """Whole numbers, or a dozen dates."""
     if not any("-" in name[1:] for name in at):
         ax.xaxis.set_major_locator(load_matplotlib().ticker.MaxNLocator(integer=True))
         return
-    names = {float(where): name for where, name in zip(place, at, strict=True)}
+    names = {float(where): name for where, name in zip(ticks, at, strict=True)}
     shown = sorted(names)[:: max(1, len(names) // 8)]
     ax.set_xticks(shown, [names[where] for where in shown])

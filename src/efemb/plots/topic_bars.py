@@ -104,8 +104,8 @@ def _table(model: Any, topic: Any, n: int, options: dict[str, Any]) -> Table:
             raise InputTypeError("topic and options apply to a model; a Table is drawn as it is")
         return model
     fitted = get_fitted(model)
-    wanted = list(range(min(FIRST, fitted.n_components))) if topic is None else topic
-    table: Table = fitted.topics(n, topic=wanted, **options)
+    dimensions = list(range(min(FIRST, fitted.n_components))) if topic is None else topic
+    table: Table = fitted.topics(n, topic=dimensions, **options)
     return table
 
 
@@ -124,9 +124,9 @@ def _place_panel(
 def _scale(panel: Axes, values: Floats) -> float:
     """Upper limit such that the longest bar ends before the widest number."""
     widest = max(make_ruler(SIZE)(_format_number(value))[0] for value in values)
-    whole = _measure_width(panel)
+    panel_width = _measure_width(panel)
     largest = float(np.abs(values).max()) or 1.0
-    return largest * whole / max(whole - widest - 5.0, 0.5 * whole)
+    return largest * panel_width / max(panel_width - widest - 5.0, 0.5 * panel_width)
 
 
 def _measure_width(panel: Axes) -> float:
@@ -141,11 +141,11 @@ def _format_number(value: float) -> str:
 def _write(panel: Axes, labels: Any, values: Floats) -> None:
     """Write names over the bars, from the left, and numbers at the right."""
     measure = make_ruler(SIZE)
-    whole = _measure_width(panel)
+    panel_width = _measure_width(panel)
     look: dict[str, Any] = {"fontsize": SIZE, "color": INK, "va": "center"}
     for bar, (label, value) in enumerate(zip(labels, values.tolist(), strict=True)):
         number = _format_number(value)
-        room = whole - measure(number)[0] - 8.0
+        room = panel_width - measure(number)[0] - 8.0
         name = shorten(label_text(label, 60), room, measure)
         x = panel.get_xlim()[1]
         panel.text(0.015 * x, bar, name, ha="left", **look)
@@ -156,7 +156,7 @@ def shorten(text: str, room: float, measure: Callable[[str], tuple[float, float]
     """`text`, shortened to a width of `room` points."""
     if measure(text)[0] <= room:
         return text
-    most = len(text) - 1
-    while most > 0 and measure(text[:most].rstrip() + "…")[0] > room:
-        most -= 1
-    return text[:most].rstrip() + "…"
+    length = len(text) - 1
+    while length > 0 and measure(text[:length].rstrip() + "…")[0] > room:
+        length -= 1
+    return text[:length].rstrip() + "…"

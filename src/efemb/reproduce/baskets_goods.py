@@ -31,12 +31,13 @@ EXAMPLES = {
 BLOCK = 1024
 
 
-def find_example(labels: Sequence[str], counts: Floats, wanted: str, unwanted: str) -> str | None:
-    """The most frequent item whose label matches `wanted` but not `unwanted`."""
+def find_example(labels: Sequence[str], counts: Floats, pattern: str, excluded: str) -> str | None:
+    """The most frequent item whose label matches `pattern` but not `excluded`."""
     codes = [
         code
         for code, label in enumerate(labels)
-        if re.search(wanted, label, re.IGNORECASE) and not re.search(unwanted, label, re.IGNORECASE)
+        if re.search(pattern, label, re.IGNORECASE)
+        and not re.search(excluded, label, re.IGNORECASE)
     ]
     return labels[max(codes, key=lambda code: counts[code])] if codes else None
 

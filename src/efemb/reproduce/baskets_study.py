@@ -223,8 +223,8 @@ def check_scores(rows: Sequence[Row]) -> list[Check]:
     ours = find_best(rows, lambda row: "emb" in row.key[0])
     if rival is None or ours is None:
         return []
-    what = f"{ours.key[0]}, K = {ours.key[1]}, minus HPF, K = {rival.key[1]}"
-    return [Check(what, compare_rows(ours, rival).value, LEAST_GAIN_BASKETS)]
+    description = f"{ours.key[0]}, K = {ours.key[1]}, minus HPF, K = {rival.key[1]}"
+    return [Check(description, compare_rows(ours, rival).value, LEAST_GAIN_BASKETS)]
 
 
 def judge_scores(rows: Sequence[Row]) -> list[Claim]:
@@ -252,10 +252,10 @@ def _judge_longer(rows: Sequence[Row]) -> list[Claim]:
         short, long = find_row(rows, name, sizes[0]), find_row(rows, name, sizes[-1])
         if short is None or long is None or short is long:
             continue
-        less = compare_rows(long, short)
-        text = f"{name}, K = {sizes[-1]} minus K = {sizes[0]}: {format_gap(less)}."
+        gap = compare_rows(long, short)
+        text = f"{name}, K = {sizes[-1]} minus K = {sizes[0]}: {format_gap(gap)}."
         sentence = f"On shopping data p-emb with K=100 provides the best predictions. ({name})"
-        claims.append(Claim(sentence, judge_gaps([less]), text))
+        claims.append(Claim(sentence, judge_gaps([gap]), text))
     return claims
 
 
@@ -266,16 +266,16 @@ def _judge_sampled(rows: Sequence[Row]) -> list[Claim]:
     )
     claims = []
     for k in list_sizes(rows):
-        few, all_of_them = find_row(rows, SAMPLED, k), find_row(rows, "p-emb, defaults", k)
-        if few is None or all_of_them is None:
+        sampled, exact = find_row(rows, SAMPLED, k), find_row(rows, "p-emb, defaults", k)
+        if sampled is None or exact is None:
             continue
-        less = compare_rows(few, all_of_them)
-        gained = all_of_them.score - rows[0].score  # above popularity
-        share_kept = 1 + less.value / gained
+        loss = compare_rows(sampled, exact)
+        gained = exact.score - rows[0].score  # above popularity
+        share_kept = 1 + loss.value / gained
         text = (
-            f"K = {k}: {format_gap(less)} compared with all zeros, {share_kept:.0%} of the gain "
-            f"over popularity, in {few.mean('fit_seconds'):.0f} s instead of "
-            f"{all_of_them.mean('fit_seconds'):.0f} s."
+            f"K = {k}: {format_gap(loss)} compared with all zeros, {share_kept:.0%} of the gain "
+            f"over popularity, in {sampled.mean('fit_seconds'):.0f} s instead of "
+            f"{exact.mean('fit_seconds'):.0f} s."
         )
         claims.append(Claim(sentence, HOLDS if share_kept >= 0.9 else NOT, text))
     return claims

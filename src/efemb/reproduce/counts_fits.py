@@ -71,10 +71,10 @@ def split_ratings(data: Dataset, seed: int) -> Split:
     n_validation = round(VALIDATION_ENTRIES * n_test)
     parts = (order[n_test:], order[:n_validation], order[n_validation:n_test])
     chosen = np.zeros((3, stored.nnz), dtype=bool)
-    for mask, places in zip(chosen, parts, strict=True):
-        mask[places] = True
-    train, validation, asked = (data._replace(_keep_entries(stored, mask)) for mask in chosen)
-    return Split(train, validation, data, asked)
+    for mask, indices in zip(chosen, parts, strict=True):
+        mask[indices] = True
+    train, validation, requested = (data._replace(_keep_entries(stored, mask)) for mask in chosen)
+    return Split(train, validation, data, requested)
 
 
 def _keep_entries(stored: Any, chosen: Bools) -> Any:
@@ -226,15 +226,15 @@ def summarize_training(model: Any) -> dict[str, Any]:
 
 def predict_test_entries(model: Any, split: Split, most_rows: int | None) -> Predictions:
     """Predict each entry of the first test rows from the rest of its row."""
-    test, asked = split.test, split.asked
+    test, requested = split.test, split.asked
     test = test if most_rows is None else test.take_rows(slice(0, most_rows))
     predictions = leave_one_out(model, test)
-    if asked is None:
+    if requested is None:
         return predictions
-    wanted = np.asarray(asked.values[predictions.row, predictions.entity]).ravel() > 0
+    is_requested = np.asarray(requested.values[predictions.row, predictions.entity]).ravel() > 0
     names = ("row", "entity", "x", "log_share", "log_density", "rank")
     columns: dict[str, Any] = {name: getattr(predictions, name) for name in names}
-    chosen: dict[str, Any] = {n: a if a is None else a[wanted] for n, a in columns.items()}
+    chosen: dict[str, Any] = {n: a if a is None else a[is_requested] for n, a in columns.items()}
     return Predictions(**chosen)
 
 

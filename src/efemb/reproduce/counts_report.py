@@ -74,7 +74,7 @@ def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed])
     ax = new_axes(None, (7.2, 1.3 + 0.31 * len(height_of_model)))
     for popular in (row for row in rows if row.key[0] == POPULARITY.name):
         ax.axvline(popular.score, color=GRAY, linestyle=":", linewidth=1.2, label="popularity")
-    left = _find_left_edge(rows)
+    edge = _find_left_edge(rows)
     for turn, k in enumerate(sizes):
         aside = 0.14 * (len(sizes) - 1) - 0.28 * turn
         our_scores = {row.key[0]: row.score for row in sized if row.key[1] == k}
@@ -92,13 +92,13 @@ def draw_scores(rows: Sequence[Row], printed: Mapping[tuple[str, int], Printed])
                     ax,
                     list(score_of_model.values()),
                     heights,
-                    left,
+                    edge,
                     label=f"{whose}, K = {k}",
                     **look,
                 )
     ax.set_yticks(range(len(height_of_model)), list(height_of_model), fontsize=9)
     ax.set_ylim(-0.6, len(height_of_model) - 0.4)
-    ax.set_xlim(left=left)
+    ax.set_xlim(left=edge)
     ax.set_xlabel(SCORE)
     ax.grid(color="#e3e3e3", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -117,17 +117,17 @@ def _find_left_edge(rows: Sequence[Row]) -> float:
 
 
 def _draw_marks(
-    ax: Axes, scores: list[float], heights: list[float], left: float, **look: Any
+    ax: Axes, scores: list[float], heights: list[float], edge: float, **look: Any
 ) -> None:
     """Marks, and arrows with numbers for scores beyond the edge."""
     inside = [
-        (score, height) for score, height in zip(scores, heights, strict=True) if score >= left
+        (score, height) for score, height in zip(scores, heights, strict=True) if score >= edge
     ]
     x, y = ([mark[i] for mark in inside] for i in (0, 1))
     ax.plot(x, y, linestyle="none", markersize=6, **look)
     ours = look["fillstyle"] != "none"
     for score, height in zip(scores, heights, strict=True):
-        if score < left:
+        if score < edge:
             text = f"◂ {score:.2f}".replace("-", "−")
             ax.annotate(
                 text,

@@ -82,11 +82,11 @@ def compare_rows(row: Row, other: Row) -> Gap:
     """Paired difference of two rows, on the test rows that both have."""
     splits = []
     limits = [side.task.most_rows for side in (row, other) if side.task.most_rows is not None]
-    most = min(limits) if limits else None
+    n_rows = min(limits) if limits else None
     for outcome, other_outcome in zip(row.outcomes, other.outcomes, strict=True):
         pair = {
-            "model": read_predictions(outcome, most),
-            "reference": read_predictions(other_outcome, most),
+            "model": read_predictions(outcome, n_rows),
+            "reference": read_predictions(other_outcome, n_rows),
         }
         check_same_entries(pair)
         metric = metric_of("normalized_log_likelihood")
@@ -113,7 +113,7 @@ def tabulate_scores(
         name, k = row.key
         paper = printed.get((name, k)) if k is not None else None
         base = find_reference(rows, k)
-        less = Gap(NAN, NAN, NAN) if base is None or base is row else compare_rows(row, base)
+        gap = Gap(NAN, NAN, NAN) if base is None or base is row else compare_rows(row, base)
         cells = {
             "model": name,
             "settings": row.task.recipe.group,
@@ -122,8 +122,8 @@ def tabulate_scores(
             "paper_error": paper.error if paper else NAN,
             "score": row.score,
             "standard_error": row.error,
-            "difference": less.value,
-            "difference_error": less.error,
+            "difference": gap.value,
+            "difference_error": gap.error,
             "independent": known.get(row.key, NAN),
             "rising": "yes" if any(row.each("rising")) else "",
         }

@@ -248,9 +248,9 @@ def judge_scores(rows: Sequence[Row]) -> list[Claim]:
     )
     small, large = (find_row(rows, "p-emb", k) for k in SIZES)
     if small is not None and large is not None:
-        less = compare_rows(small, large)
-        text = f"p-emb K = {SIZES[0]} minus K = {SIZES[1]}: {format_gap(less)}"
-        claims.append(Claim("On MovieLens p-emb with K=20 is best.", judge_gaps([less]), text))
+        gap = compare_rows(small, large)
+        text = f"p-emb K = {SIZES[0]} minus K = {SIZES[1]}: {format_gap(gap)}"
+        claims.append(Claim("On MovieLens p-emb with K=20 is best.", judge_gaps([gap]), text))
         best = max((row for row in rows if row.key[1] is not None), key=lambda row: row.score)
         ahead = compare_rows(best, small)
         name, k = best.key

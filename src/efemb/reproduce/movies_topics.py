@@ -223,8 +223,8 @@ def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> N
     for way, table in tables.items():
         out.write(_file(way), split_years(table))
         _show_topics(way, table, tests[way], out)
-    for name, wanted in PRINTED.items():
-        _show_printed(name, wanted, tables[TURNED], listed[TURNED], genres, out)
+    for name, genre_names in PRINTED.items():
+        _show_printed(name, genre_names, tables[TURNED], listed[TURNED], genres, out)
     counts = tabulate_enriched(outcomes, genres, labels)
     caption = (
         "Topics with significantly many movies of some genre: hypergeometric tests of every topic "
@@ -279,10 +279,10 @@ def _show_topics(way: str, table: Table, test: Table, out: Results) -> None:
 
 
 def _find_best_topic(
-    wanted: Sequence[str], listed: Sequence[Ints], genres: Genres
+    genre_names: Sequence[str], listed: Sequence[Ints], genres: Genres
 ) -> tuple[int, float]:
     """The topic most enriched in some genres, and its false discovery rate."""
-    columns = [genres.names.index(name) for name in wanted if name in genres.names]
+    columns = [genres.names.index(name) for name in genre_names if name in genres.names]
     rates = adjust_p_values(genres.p_values(listed))[:, columns]
     if rates.size == 0:
         return 0, 1.0
@@ -291,19 +291,19 @@ def _find_best_topic(
 
 def _show_printed(
     name: str,
-    wanted: Sequence[str],
+    genre_names: Sequence[str],
     table: Table,
     listed: Sequence[Ints],
     genres: Genres,
     out: Results,
 ) -> None:
     """Show the list that corresponds to one in the paper."""
-    topic, rate = _find_best_topic(wanted, listed, genres)
+    topic, rate = _find_best_topic(genre_names, listed, genres)
     dated = split_years(table)
     rows = np.flatnonzero(dated["topic"] == topic)
     caption = (
         f"Next to the paper's cluster for “{name}”: topic {topic} of the rotated axes, the one "
-        f"most enriched in {' or '.join(wanted)} (false discovery rate {rate:.1g})."
+        f"most enriched in {' or '.join(genre_names)} (false discovery rate {rate:.1g})."
     )
     out.page.table(Table({key: dated[key][rows] for key in ("title", "year", "value")}), caption)
 
@@ -336,8 +336,8 @@ def judge_topics(counts: Table, listed: dict[str, list[Ints]], genres: Genres) -
     verdict = judge_count(sum(beats), len(beats))
     claims = [Claim(sentence, verdict, f"Topics with an enriched genre, of {of}: {text}.")]
     rates = {
-        (name, how): _find_best_topic(wanted, listed[how], genres)[1]
-        for name, wanted in PRINTED.items()
+        (name, how): _find_best_topic(genre_names, listed[how], genres)[1]
+        for name, genre_names in PRINTED.items()
         for how in (way, TURNED)
     }
     holding = sum(rates[name, way] <= LEVEL for name in PRINTED)

@@ -212,7 +212,7 @@ class _Work:
 def make_past_context(name: str) -> Any:
     """The context with a name."""
     lags, near = PAST_CONTEXTS[name]
-    here = Neighbors(PAST_NEIGHBORS)
+    neighbors = Neighbors(PAST_NEIGHBORS)
     if not lags:
-        return here
-    return here + Lagged(lags, of=Neighbors(near) if near else None)
+        return neighbors
+    return neighbors + Lagged(lags, of=Neighbors(near) if near else None)

@@ -90,8 +90,8 @@ def find_neuron_row(
     rows: Iterable[NeuronRow], recording: str, model: NeuronModel, differenced: bool = True
 ) -> NeuronRow | None:
     """The row of a model on a recording, or None."""
-    wanted = (recording, model, differenced)
-    return next((r for r in rows if (r.recording, r.model, r.differenced) == wanted), None)
+    key = (recording, model, differenced)
+    return next((r for r in rows if (r.recording, r.model, r.differenced) == key), None)
 
 
 def find_main_model(model: NeuronModel) -> NeuronModel:
@@ -222,8 +222,8 @@ def _judge_lagged(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
                 continue
             unit = other.mean("variance") / row.mean("variance") if raw else 1.0
             spread = [tested.standard_error("one_out", "frames") for tested in (row, other)]
-            less = unit * other.error("one_out") - row.error("one_out")
-            gap = Gap(less, math.hypot(spread[0], unit * spread[1]), less)
+            difference = unit * other.error("one_out") - row.error("one_out")
+            gap = Gap(difference, math.hypot(spread[0], unit * spread[1]), difference)
             gaps.append((f"{row.model.name} K={row.model.k}", gap))
         how = "both in units of the variance of the differences" if raw else "each in its own units"
         yield from _make_claim(LAGGED, how, rows, gaps)
@@ -238,8 +238,8 @@ def _judge_harder(rows: Sequence[NeuronRow]) -> Iterator[Claim]:
                 outcome.arrays["fold_out"] - outcome.arrays["one_out"]
                 for outcome in row.outcomes.values()
             ]
-            less = np.concatenate(each)
-            error = float(less.std() / np.sqrt(len(less)))
-            gap = Gap(float(less.mean()), error, float(less.min()))
+            differences = np.concatenate(each)
+            error = float(differences.std() / np.sqrt(len(differences)))
+            gap = Gap(float(differences.mean()), error, float(differences.min()))
             gaps.append((f"{row.model.name} K={row.model.k}", gap))
     yield from _make_claim(HARDER, "25% out minus one neuron out", rows, gaps)

@@ -30,7 +30,7 @@ def tabulate_errors(rows: Sequence[NeuronRow], protocol: str) -> Table | None:
     """The paper's figure, ours, and the paired difference from g-emb (c=50) with the same K."""
     lines = []
     for row in rows:
-        less = _compare_to_reference(row, rows, protocol)
+        gap = _compare_to_reference(row, rows, protocol)
         cells = {
             "model": row.model.name,
             "K": float(row.model.k) if row.model.k else NAN,
@@ -38,8 +38,8 @@ def tabulate_errors(rows: Sequence[NeuronRow], protocol: str) -> Table | None:
             "error": row.error(protocol),
             "se_frames": row.standard_error(protocol, "frames"),
             "se_entries": row.standard_error(protocol, "entries"),
-            "difference": less.value,
-            "se_difference": less.error,
+            "difference": gap.value,
+            "se_difference": gap.error,
             "fit_seconds": round(row.mean("fit_seconds"), 1),
             "splits": len(row.outcomes),
         }
@@ -97,11 +97,11 @@ def tabulate_readings(rows: Sequence[NeuronRow]) -> Table | None:
             "step": NAN if row.model.step is None else row.model.step,
         }
         for protocol in PROTOCOLS:
-            less = compare_errors(base, row, protocol)
+            gap = compare_errors(base, row, protocol)
             cells |= {
                 protocol: row.error(protocol),
-                f"{protocol}_less_main": less.value,
-                f"{protocol}_se": less.error,
+                f"{protocol}_less_main": gap.value,
+                f"{protocol}_se": gap.error,
             }
         cells["fit_seconds"] = round(row.mean("fit_seconds"), 1)
         lines.append(cells)
@@ -261,9 +261,9 @@ def tabulate_undifferenced_for_page(rows: Sequence[NeuronRow]) -> Table | None:
     for row, other in pair_undifferenced(rows):
         cells = {"recording": row.recording, "model": row.model.name}
         cells["K"] = str(row.model.k or EMPTY)
-        both = (("differences", row), ("activity", other))
-        cells |= {kind: _format_ours(tested, "one_out") for kind, tested in both}
-        raw = {kind: tested.error("one_out") * tested.mean("variance") for kind, tested in both}
+        kinds = (("differences", row), ("activity", other))
+        cells |= {kind: _format_ours(tested, "one_out") for kind, tested in kinds}
+        raw = {kind: tested.error("one_out") * tested.mean("variance") for kind, tested in kinds}
         cells |= {f"{kind}, raw": f"{error:.3g}" for kind, error in raw.items()}
         lines.append(cells)
     return make_table(lines)

@@ -59,11 +59,11 @@ def simulate_baskets(
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_lines": n_lines, "seed": seed}
     for name, value in sizes.items():
         whole(name, value, 0 if name == "seed" else 1)
-    most = n_entities // 2
-    if not 2 * n_rows <= n_lines <= n_rows * most:
+    largest = n_entities // 2
+    if not 2 * n_rows <= n_lines <= n_rows * largest:
         raise ParameterError(
             f"n_lines={n_lines:,} must lie between two items per basket ({2 * n_rows:,}) and "
-            f"half of the items per basket ({n_rows * most:,})"
+            f"half of the items per basket ({n_rows * largest:,})"
         )
     if max(n_lines, n_entities) >= 2**31:
         raise ParameterError("n_lines and n_entities must stay below 2**31")
@@ -76,16 +76,16 @@ def simulate_baskets(
         raise ParameterError(f"exponent must be >= 0, got {exponent!r}")
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_topics, float(exponent), rng)
-    return _fill(shop, draw_row_sizes(n_rows, n_lines, most, rng), rng)
+    return _fill(shop, draw_row_sizes(n_rows, n_lines, largest, rng), rng)
 
 
-def draw_row_sizes(n_rows: int, n_lines: int, most: int, rng: np.random.Generator) -> Ints:
-    """Distinct items per basket: skewed, from 2 to `most`, exactly `n_lines` in total."""
+def draw_row_sizes(n_rows: int, n_lines: int, largest: int, rng: np.random.Generator) -> Ints:
+    """Distinct items per basket: skewed, from 2 to `largest`, exactly `n_lines` in total."""
     weight = rng.gamma(1.0, 1.0, n_rows)
     extra = rng.multinomial(n_lines - 2 * n_rows, weight / weight.sum())
-    while (over := int(np.maximum(extra - (most - 2), 0).sum())) > 0:
-        extra = np.minimum(extra, most - 2)
-        open_rows = np.flatnonzero(extra < most - 2)
+    while (over := int(np.maximum(extra - (largest - 2), 0).sum())) > 0:
+        extra = np.minimum(extra, largest - 2)
+        open_rows = np.flatnonzero(extra < largest - 2)
         extra += np.bincount(rng.choice(open_rows, over), minlength=n_rows)
     return extra + 2
 

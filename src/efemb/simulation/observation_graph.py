@@ -119,23 +119,23 @@ def _within_rows(edges: Edges, size: int) -> Edges:
     return Edges(*ends, *ends, edges.scale, edges.binary)
 
 
-def color_groups(parts: Iterable[Edges], n_nodes: int) -> tuple[Ints, ...]:
+def color_groups(edge_sets: Iterable[Edges], n_nodes: int) -> tuple[Ints, ...]:
     """Groups of nodes without an edge inside a group (greedy coloring).
 
     >>> line = Edges(np.array([0, 1]), np.array([1, 2]), *[np.array([0, 1])] * 2, "none", False)
     >>> [group.tolist() for group in color_groups([line], 3)]
     [[0, 2], [1]]
     """
-    pairs = [(edges.owner, edges.member) for edges in parts]
+    pairs = [(edges.owner, edges.member) for edges in edge_sets]
     owner, member = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     both = (np.concatenate([owner, member]), np.concatenate([member, owner]))
     adjacent = csr_array((np.ones(len(both[0]), dtype=bool), both), shape=(n_nodes, n_nodes))
     ptr, indices = adjacent.indptr.tolist(), adjacent.indices
     color = np.full(n_nodes, -1, dtype=np.int64)
     for node in range(n_nodes):
-        taken = set(color[indices[ptr[node] : ptr[node + 1]]].tolist())
+        used_colors = set(color[indices[ptr[node] : ptr[node + 1]]].tolist())
         free = 0
-        while free in taken:
+        while free in used_colors:
             free += 1
         color[node] = free
     return tuple(np.flatnonzero(color == c) for c in range(int(color.max(initial=0)) + 1))

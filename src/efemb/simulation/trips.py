@@ -94,17 +94,17 @@ def simulate_iri(
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_components": n_components}
     for name, value in {**sizes, "n_lines": n_lines, "seed": seed}.items():
         whole(name, value, 0 if name == "seed" else 1)
-    most = min(n_entities // 2, MOST_ITEMS)
-    if not 2 * n_rows <= n_lines <= n_rows * most:
+    largest = min(n_entities // 2, MOST_ITEMS)
+    if not 2 * n_rows <= n_lines <= n_rows * largest:
         raise ParameterError(
-            f"n_lines={n_lines:,} must lie between 2 ({2 * n_rows:,}) and {most} "
-            f"({n_rows * most:,}) items per trip"
+            f"n_lines={n_lines:,} must lie between 2 ({2 * n_rows:,}) and {largest} "
+            f"({n_rows * largest:,}) items per trip"
         )
     if not (np.isfinite(strength) and strength >= 0):
         raise ParameterError(f"strength must be >= 0, got {strength!r}")
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_components, float(strength), rng)
-    row_sizes = draw_row_sizes(n_rows, n_lines, most, rng)
+    row_sizes = draw_row_sizes(n_rows, n_lines, largest, rng)
     items = []
     with progress_bar("drawing trips", n_rows, progress) as advance:
         for first in range(0, n_rows, CHUNK_TRIPS):

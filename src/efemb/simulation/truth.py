@@ -175,19 +175,19 @@ def _intercept(
     return np.array(value, dtype=np.float64).reshape(shape)
 
 
-def tune(parameters: Parameters, spec: Spec, wanted: Floats, observed: Floats, n_rows: int) -> None:
+def tune(parameters: Parameters, spec: Spec, target: Floats, observed: Floats, n_rows: int) -> None:
     """Adjust the parameters so that the means come closer to the target means, in place."""
     if spec.family.support.low != 0 or spec.family.softmax:
         return
     if spec.link.needs_positive and spec.context.scale != "none":
         # Rows without a context lower all means by the same factor.
-        ratio = np.clip(wanted.sum() / max(observed.sum(), 1e-12), 0.5, 2.0)
+        ratio = np.clip(target.sum() / max(observed.sum(), 1e-12), 0.5, 2.0)
         parameters.rho *= ratio
         if parameters.intercept is not None:
             parameters.intercept *= ratio
     elif parameters.intercept is not None and not spec.positive_intercept:
         # Five pseudo-counts keep entities that are hardly ever drawn from jumping.
-        step = np.log((wanted * n_rows + 5.0) / (observed * n_rows + 5.0))
+        step = np.log((target * n_rows + 5.0) / (observed * n_rows + 5.0))
         step = np.clip(step, -1.0, 1.0).reshape(parameters.intercept.shape)
         np.add(parameters.intercept, step, out=parameters.intercept)
 

@@ -142,8 +142,8 @@ def _encode_array(value: Any, arrays: dict[str, Any], name: str) -> dict[str, An
 
 def _encode_sparse(value: Any, arrays: dict[str, Any], name: str) -> dict[str, Any]:
     rows = value.tocsr()
-    parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
-    coded = {key: _encode_array(array, arrays, f"{name}.{key}") for key, array in parts.items()}
+    csr = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+    coded = {key: _encode_array(array, arrays, f"{name}.{key}") for key, array in csr.items()}
     return {"$sparse": [int(size) for size in rows.shape], **coded}
 
 
@@ -181,8 +181,8 @@ def _decode_vocabulary(value: dict[str, Any], arrays: Mapping[str, Any]) -> Voca
 
 
 def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
-    parts = tuple(decode(value[key], arrays) for key in ("data", "indices", "indptr"))
-    return make_csr(parts, shape=tuple(value["$sparse"]))
+    csr = tuple(decode(value[key], arrays) for key in ("data", "indices", "indptr"))
+    return make_csr(csr, shape=tuple(value["$sparse"]))
 
 
 def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingredient:

@@ -213,8 +213,10 @@ class SealedKind:
         if not folder.exists():
             folder = self._aside(path) or folder
         if not folder.is_dir():
-            what = f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
-            raise DataError(f"{folder} {what}; a {self.noun} is written as a folder")
+            problem = (
+                f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"
+            )
+            raise DataError(f"{folder} {problem}; a {self.noun} is written as a folder")
         with ExitStack() as stack:
             # Open all files before reading any, so that a replaced folder is still read completely.
             files: dict[str, IO[bytes]] = {}
@@ -269,15 +271,15 @@ class SealedKind:
     ) -> bytes:
         if path.name not in files:
             raise DataError(f"{path} is missing: the {self.noun} is incomplete")
-        file, wanted = files[path.name], body.get("bytes", {}).get(path.name)
+        file, expected = files[path.name], body.get("bytes", {}).get(path.name)
         size = os.fstat(file.fileno()).st_size
         _refuse_pickle(path, file.read(_HEAD))
         file.seek(0)
-        if wanted is not None and size < wanted:
+        if expected is not None and size < expected:
             raise DataError(
-                f"{path} is truncated: it has {size:,} of {wanted:,} bytes; restore it from a copy"
+                f"{path} is truncated: it has {size:,} of {expected:,} bytes; restore a copy of it"
             )
-        if wanted is not None and size > wanted:  # refused without reading it
+        if expected is not None and size > expected:  # refused without reading it
             raise _damage_error(path)
         content = file.read()
         if hashlib.sha256(content).hexdigest() != body["sha256"].get(path.name):

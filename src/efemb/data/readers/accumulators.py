@@ -93,9 +93,9 @@ class KeyTable:
         ]
         if len(by_column) == 1:
             return by_column[0], by_column
-        keys, places = np.unique(np.stack(by_column, axis=1), axis=0, return_inverse=True)
+        keys, inverse = np.unique(np.stack(by_column, axis=1), axis=0, return_inverse=True)
         codes = np.array([self._code(tuple(key)) for key in keys.tolist()], dtype=np.int64)
-        return codes[places.ravel()], by_column
+        return codes[inverse.ravel()], by_column
 
     def _code(self, key: tuple[int, ...]) -> int:
         if MISSING in key:
@@ -139,10 +139,10 @@ def _number(cell: Any) -> float:
         return math.nan
 
 
-def _spread(values: NDArray[Any], places: NDArray[Any], missing: float) -> NDArray[Any]:
-    """`values` at `places`; `missing` at place -1."""
+def _spread(values: NDArray[Any], indices: NDArray[Any], missing: float) -> NDArray[Any]:
+    """`values` at `indices`; `missing` at place -1."""
     padded = np.append(values, np.array([missing], dtype=values.dtype))
-    return padded.take(places, mode="wrap")
+    return padded.take(indices, mode="wrap")
 
 
 def narrow(counts: NDArray[np.float64]) -> NDArray[Any]:

@@ -71,8 +71,8 @@ def _load_archive(path: Path, stream: IO[bytes], key: str | None) -> Any:
     with ZipFile(stream) as archive:
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
-                with archive.open(member) as part:
-                    _check_header(part, member.file_size, path)
+                with archive.open(member) as file:
+                    _check_header(file, member.file_size, path)
     stream.seek(0)
     loaded = np.load(stream, allow_pickle=False)
     names = list(loaded.files)

@@ -123,8 +123,8 @@ def encode_dictionary(array: Any) -> Coded:
     """A pyarrow array as distinct cells and indices."""
     encoded = array.dictionary_encode()
     # Other writers may use unsigned indices.
-    places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-    return Coded(encoded.dictionary.to_pylist(), places)
+    indices = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return Coded(encoded.dictionary.to_pylist(), indices)
 
 
 def _labels(array: Any, name: str) -> Column:

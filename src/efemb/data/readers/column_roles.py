@@ -153,13 +153,13 @@ def _fit(parts: list[str], role: Role) -> Fit | None:
 
 def _rank(name: str, values: list[Any], role: Role) -> tuple[int, int, int]:
     """Sort key, best first: columns with more than one value; for items, names before codes."""
-    parts = words(name)
-    noun = next((i for i, noun in enumerate(role.nouns) if noun in parts), len(role.nouns))
+    terms = words(name)
+    noun = next((i for i, noun in enumerate(role.nouns) if noun in terms), len(role.nouns))
     if role is ITEM:
         # A column `name` is that of the item only if no other column is.
-        named = [i for i, word in enumerate(_NAMES) if parts[-1] == word and parts != ["name"]]
+        named = [i for i, word in enumerate(_NAMES) if terms[-1] == word and terms != ["name"]]
         return int(is_number(values)), min(named, default=len(_NAMES)), noun
-    doubtful = "basket" not in parts if role is BASKET else parts[-1] in (*_WHOLE, "rating")
+    doubtful = "basket" not in terms if role is BASKET else terms[-1] in (*_WHOLE, "rating")
     return int(len(set(values)) < 2), int(doubtful), noun
 
 
@@ -172,8 +172,8 @@ def _counts(name: str, values: list[Any]) -> bool:
     """Whether nearly all known values are numbers: real files are not clean."""
     there = known(values)
     numbers = [float(value) for value in there if is_number([value])]
-    whole = words(name)[-1] not in _WHOLE or all(number.is_integer() for number in numbers)
-    return bool(there) and len(numbers) > CLEAN * len(there) and whole
+    are_whole = words(name)[-1] not in _WHOLE or all(number.is_integer() for number in numbers)
+    return bool(there) and len(numbers) > CLEAN * len(there) and are_whole
 
 
 def known(values: Sequence[Any]) -> list[Any]:
@@ -195,8 +195,8 @@ def index_names(header: Sequence[Any], aside: Sequence[str]) -> list[str]:
     """Columns whose names mark an index; an empty name counts only in the first column."""
     written = [
         name
-        for place, name in enumerate(header)
-        if isinstance(name, str) and _WRITTEN.fullmatch(name) and (name or place == 0)
+        for column, name in enumerate(header)
+        if isinstance(name, str) and _WRITTEN.fullmatch(name) and (name or column == 0)
     ]
     # A table that has only such columns is not a table with an index.
     return [
@@ -222,8 +222,8 @@ def names_rows(header: Sequence[Any], cells: Sequence[Any]) -> bool:
     """Whether the first of several columns, with these cells, identifies the rows by its name."""
     if len(header) < 3 or not isinstance(header[0], str):
         return False
-    parts = words(header[0])
-    named = parts[-1:] in ROW_NAMES or any(_fit(parts, role) == "sure" for role in (BASKET, USER))
+    terms = words(header[0])
+    named = terms[-1:] in ROW_NAMES or any(_fit(terms, role) == "sure" for role in (BASKET, USER))
     there = known(cells)
     return named and len(cells) == len(there) == len(set(there))
 
@@ -300,12 +300,12 @@ def _may_be_counts(sample: Sample, basket: str, item: str) -> list[str]:
     columns = []
     for name, values in sample.items():
         numbers = np.array([float(value) if is_number([value]) else 0.0 for value in values])
-        whole = numbers[(numbers == np.round(numbers)) & (numbers != 0)]
-        if name in (basket, item) or len(whole) <= CLEAN * len(numbers):
+        whole_numbers = numbers[(numbers == np.round(numbers)) & (numbers != 0)]
+        if name in (basket, item) or len(whole_numbers) <= CLEAN * len(numbers):
             continue
         in_baskets, in_items = (_cells_by(sample[key], values) for key in (basket, item))
         running = all(len(set(cells)) == len(cells) for cells in in_baskets)
-        small = 1 <= np.median(whole) <= _USUAL_COUNT
+        small = 1 <= np.median(whole_numbers) <= _USUAL_COUNT
         if small and not running and _differ(in_baskets) and _differ(in_items):
             columns.append(name)
     return columns
@@ -325,10 +325,12 @@ def _differ(groups: list[list[Any]]) -> bool:
 
 
 def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
-    asked = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
-    questions = [f"is {' or '.join(map(repr, names))} the {role}?" for role, names in asked.items()]
-    options = " and ".join(f"{role}= (--{role})" for role in asked)
-    none = '; "none" counts each line as 1' if "count" in asked else ""
+    unclear = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
+    questions = [
+        f"is {' or '.join(map(repr, names))} the {role}?" for role, names in unclear.items()
+    ]
+    options = " and ".join(f"{role}= (--{role})" for role in unclear)
+    none = '; "none" counts each line as 1' if "count" in unclear else ""
     return DataError(
         f"{file}: {' '.join(questions)} Name it with {options}{none}; there are {', '.join(sample)}"
     )

@@ -90,15 +90,15 @@ class CsvSource:
         # A header such as `order ; item` has spaces that users omit when naming a column.
         self.header = [name.strip() for name in self.header]
 
-    def _separator(self, asked: str | None) -> tuple[str, int]:
+    def _separator(self, separator: str | None) -> tuple[str, int]:
         """The field separator, and the number of lines above the header."""
         with open_bytes(self.path) as raw:
             text = text_lines(raw, self.encoding, self.path)
             lines = (line for line in text if line.strip("\r\n"))
             first = next(lines, "")
             named = excel_separator(first)
-            if asked is not None:
-                return check_separator(asked), int(named is not None)
+            if separator is not None:
+                return check_separator(separator), int(named is not None)
             if named is not None:
                 return named, 1
             return guess_separator(self.path, chain([first], lines)), 0
@@ -194,11 +194,11 @@ class CsvSource:
         width = len(self.header) or len(row)  # for the header, its own width
         if len(row) != width:
             return True
-        for place, cell in enumerate(row):
+        for column, cell in enumerate(row):
             # A comma before a space or at the end of a line is punctuation.
             sizes = [len(self._parting.findall(line)) + 1 for line in _LINE_END.split(cell)]
-            sizes[0] += place
-            sizes[-1] += width - place - 1
+            sizes[0] += column
+            sizes[-1] += width - column - 1
             if len(sizes) > 1 and set(sizes) == {width}:
                 return True
         return False
@@ -246,5 +246,5 @@ def _regular(
 
 def _sample(rows: Iterable[list[str]], width: int) -> list[list[str]]:
     """The first records of the right width; fewer if they are wide."""
-    most = max(_LEAST, _CELLS // width)
-    return [row for row in islice(rows, most) if len(row) == width and row != [END]]
+    n_records = max(_LEAST, _CELLS // width)
+    return [row for row in islice(rows, n_records) if len(row) == width and row != [END]]

@@ -92,8 +92,8 @@ def _column(series: Any, is_count: bool) -> Column:
     if is_count and (dtype.is_integer() or dtype.is_float()):
         return number_column(series)
     if dtype.is_integer() and series.null_count() == 0:
-        cells, places = np.unique(series.to_numpy(), return_inverse=True)
-        return Coded(cells.tolist(), places)
+        cells, indices = np.unique(series.to_numpy(), return_inverse=True)
+        return Coded(cells.tolist(), indices)
     cells_list: list[Any] = series.to_list()
     return cells_list
 

@@ -253,8 +253,8 @@ def _sample(path: Path, encoding: str, header: Sequence[str] | None) -> dict[str
         return {name: list(map(_cell, cells)) for name, cells in columns.items()}
     plain = CsvSource(path, None, encoding, header)
     return {
-        name: plain.change([place])([row[place] for row in plain.sample])
-        for place, name in enumerate(plain.header)
+        name: plain.change([column])([row[column] for row in plain.sample])
+        for column, name in enumerate(plain.header)
     }
 
 
@@ -352,10 +352,10 @@ def _sniff_items(lines: Sequence[str]) -> Sniffed:
     cells = [cell for line in lines for cell in split_line(line, separator)]
     repeated = 1 - len(set(cells)) / max(1, len(cells))
     short = np.mean([len(cell.split()) for cell in cells] or [9]) <= _MOST_WORDS
-    what = f"cells separated by {separator!r}, a different number in each line"
+    description = f"cells separated by {separator!r}, a different number in each line"
     if short and repeated >= _REPEATED:
-        return Sniffed("baskets", separator, f"each line is a basket: {what}")
-    return Sniffed("unsure", separator, f"lines of {what}") if short else Sniffed("prose")
+        return Sniffed("baskets", separator, f"each line is a basket: {description}")
+    return Sniffed("unsure", separator, f"lines of {description}") if short else Sniffed("prose")
 
 
 def _is_punctuation(lines: Sequence[str], separator: str) -> bool:

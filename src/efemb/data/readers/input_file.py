@@ -244,9 +244,9 @@ def _describe_byte(
         return DataError(f"{path} is not text: it begins like {other}")
     likely = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
     bad = error.object[error.start : error.start + 1].hex()
-    asked = "utf-8" if encoding == "utf-8-sig" else encoding
+    expected = "utf-8" if encoding == "utf-8-sig" else encoding
     return DataError(
-        f"{path} is not {asked}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
+        f"{path} is not {expected}: line {line} has the byte 0x{bad} at byte {byte} of the file; "
         f'pass the right encoding, for instance encoding="{likely}" (--encoding {likely})'
     )
 
@@ -276,4 +276,4 @@ def refuse_foreign(path: Path) -> None:
 
 def recognize_bytes(start: bytes) -> str | None:
     """The kind of a file with these first bytes, if it is not text."""
-    return next((what for magic, what in _BYTES.items() if start.startswith(magic)), None)
+    return next((kind for magic, kind in _BYTES.items() if start.startswith(magic)), None)

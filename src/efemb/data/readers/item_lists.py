@@ -97,11 +97,11 @@ def item_lists(source: Any, in_memory: bool, separator: str | None, encoding: st
     for path in paths:
         refuse_foreign(path)
     codec = check_encoding(encoding)
-    asked = None if separator is None else _check_separator(separator)
+    checked = None if separator is None else _check_separator(separator)
 
     def open_lists(advance: Advance) -> Iterator[list[str]]:
         for path in paths:
-            yield from _lines(path, asked, codec, advance)
+            yield from _lines(path, checked, codec, advance)
 
     size = 0 if any(map(is_compressed, paths)) else sum(path.stat().st_size for path in paths)
     return [ItemLists(open_lists, str(paths[0]), "line", size)]

@@ -108,16 +108,16 @@ def read_lines(
     bad = BadLines(source.name, source.unit)
     changed = source.change(numeric)
     cells: dict[Any, list[Any]] = {name: [] for name in apart}
-    parts = [np.empty((0, len(numeric)))]
+    blocks = [np.empty((0, len(numeric)))]
     first = [([source.header_line], [source.header])] if headless else []
     for lines, rows in chain(first, source.records(bad, lambda _: None)):
-        parts.append(_numbers(lines, rows, numeric, source, changed))
+        blocks.append(_numbers(lines, rows, numeric, source, changed))
         for name, place in apart.items():
             cells[name] += [row[place] for row in rows]
     if bad:
         raise bad.error("Correct them: each line needs a value or an empty cell in every column")
     header = None if headless else [source.header[place] for place in numeric]
-    table = NumericTable(np.concatenate(parts), header, cells, next(iter(index), None))
+    table = NumericTable(np.concatenate(blocks), header, cells, next(iter(index), None))
     return _without_counter(table)
 
 
@@ -147,8 +147,8 @@ def is_data(source: CsvSource, numbers_are_labels: bool) -> bool:
 
 def _are_labels(numbers: NDArray[np.float64]) -> bool:
     """Whether numbers may be labels: distinct whole numbers, or increasing ones (frequencies)."""
-    whole = (numbers >= 0) & (numbers == np.round(numbers))
-    if whole.all():
+    is_count = (numbers >= 0) & (numbers == np.round(numbers))
+    if is_count.all():
         return len(np.unique(numbers)) == len(numbers)
     return len(numbers) > 2 and bool((np.diff(numbers) > 0).all())
 

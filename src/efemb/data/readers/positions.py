@@ -68,7 +68,7 @@ def read_positions(
 
 def _number_columns(values: NDArray[Any]) -> list[str]:
     """Names for columns that have none."""
-    return [f"column {place}" for place in range(values.shape[-1])]
+    return [f"column {i}" for i in range(values.shape[-1])]
 
 
 def check_spans(values: NDArray[Any], names: Sequence[str], source: str) -> None:
@@ -104,8 +104,8 @@ def _read_columns(
     if is_data(source, numbers_are_labels=False):
         return read_lines(source, (), numbers_are_labels=False), [], None
     cells = {
-        name: source.change([place])([row[place] for row in source.sample])
-        for place, name in enumerate(source.header)
+        name: source.change([column])([row[column] for row in source.sample])
+        for column, name in enumerate(source.header)
     }
     used, names = _choose(cells, labels, path.name)
     aside = [name for name in cells if name not in used]
@@ -122,9 +122,9 @@ def _choose(
         return used, names
     counters = [first for [first] in COUNTERS if first in sample]
     apart = {names, *index_names(list(sample), ()), *counters}
-    left = [name for name in sample if name not in apart]
-    left = [name for name in left if name not in naming_column(left)]
-    used = [name for name in left if is_number(sample[name])]
+    candidates = [name for name in sample if name not in apart]
+    candidates = [name for name in candidates if name not in naming_column(candidates)]
+    used = [name for name in candidates if is_number(sample[name])]
     if not 1 <= len(used) <= _MOST:
         raise DataError(
             f"{source}: which columns are coordinates? Name them x, y and z (or latitude and "
@@ -143,7 +143,7 @@ def _column_of_labels(
     for name, cells in sample.items():
         texts = [str(cell).strip() for cell in cells]
         shared = known.intersection(texts)
-        counted = texts == [str(place) for place in range(len(texts))]
+        counted = texts == [str(i) for i in range(len(texts))]
         if counted and known != set(texts):  # an index is not an identifier
             continue
         if shared == known or (len(texts) >= SAMPLE and len(shared) > len(texts) / 2):
@@ -160,11 +160,11 @@ def _column_of_labels(
 
 def _order(lines: list[str], labels: list[str], path: Path, names: str) -> list[int]:
     """The line of each label."""
-    place_of = {label: place for place, label in enumerate(lines)}
-    if len(place_of) != len(lines):
+    line_of = {label: line for line, label in enumerate(lines)}
+    if len(line_of) != len(lines):
         twice = next(label for label in lines if lines.count(label) > 1)
         raise DataError(f"{path.name}: {shorten(twice)} occurs more than once in {names!r}")
-    missing = np.array([label for label in labels if label not in place_of], dtype=object)
+    missing = np.array([label for label in labels if label not in line_of], dtype=object)
     if len(missing):
         raise DataError(f"{path.name} has no positions of {list_first(missing)} (in {names!r})")
-    return [place_of[label] for label in labels]
+    return [line_of[label] for label in labels]

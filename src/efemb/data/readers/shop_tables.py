@@ -76,25 +76,25 @@ def read_features(
     sources = table_sources(source, separator, encoding)
     names = _feature_names(sources, item) if columns is None else list(columns)
     cells = read_columns(sources, [item, *names], strict=True)
-    place = np.full(len(known), -1, dtype=np.int64)
+    line_of_item = np.full(len(known), -1, dtype=np.int64)
     for line, label in enumerate(cells[item]):
         if label is None or label not in known:
             continue
         code = known.index_of(label)
-        if place[code] >= 0 and any(
-            cells[name][line] != cells[name][place[code]] for name in names
+        if line_of_item[code] >= 0 and any(
+            cells[name][line] != cells[name][line_of_item[code]] for name in names
         ):
             raise DataError(
                 f"{sources[-1].name} has two lines of item {shorten(label)} that differ: an item "
                 "has one line"
             )
-        place[code] = line
-    if len(known) and not (place >= 0).any():
+        line_of_item[code] = line
+    if len(known) and not (line_of_item >= 0).any():
         raise DataError(
             f"no item of the data is in column {item!r} of {sources[-1].name}: "
             f"{shorten(known[0])}, ... there, {shorten(next(iter(cells[item]), ''))}, ... here"
         )
-    return {name: _feature([*cells[name], None], place) for name in names}
+    return {name: _feature([*cells[name], None], line_of_item) for name in names}
 
 
 def _feature_names(sources: Sequence[Any], item: str) -> list[str]:
@@ -110,9 +110,9 @@ def _feature_names(sources: Sequence[Any], item: str) -> list[str]:
     return [name for name in header if name != item]
 
 
-def _feature(cells: list[Any], place: NDArray[np.int64]) -> NDArray[Any]:
+def _feature(cells: list[Any], line_of_item: NDArray[np.int64]) -> NDArray[Any]:
     """Values of the items: numbers if all are, labels otherwise."""
-    values = [cells[line] for line in place.tolist()]
+    values = [cells[line] for line in line_of_item.tolist()]
     seen = [value for value in values if value is not None]
     numbers = CountTable()
     if seen and all(np.isfinite(numbers[value]) for value in seen):

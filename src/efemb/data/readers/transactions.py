@@ -195,7 +195,7 @@ def _empty_error(name: str, collected: Collected) -> DataError:
     lines = collected.report["lines"]
     if lines == 0:
         return DataError(f"{name} has a header but no lines below it")
-    reasons = "; ".join(f"{what} in {n:,}" for what, n in collected.report["bad"].items())
+    reasons = "; ".join(f"{problem} in {n:,}" for problem, n in collected.report["bad"].items())
     return DataError(f"{name}: none of the {lines:,} lines can be used: {reasons}")
 
 
@@ -253,8 +253,8 @@ def _matrix(
     new_columns = _new_codes(kept_items, sizes[1])[columns]
     is_kept = (new_rows >= 0) & (new_columns >= 0)
     # scipy takes 64-bit indices where there are more than 2**31 entries.
-    places = (new_rows[is_kept], new_columns[is_kept])
-    values = make_csr((counts[is_kept], places), shape=(len(kept_baskets), len(kept_items)))
+    indices = (new_rows[is_kept], new_columns[is_kept])
+    values = make_csr((counts[is_kept], indices), shape=(len(kept_baskets), len(kept_items)))
     values.sort_indices()
     return values
 
@@ -459,9 +459,9 @@ def usable_lines(
         role: collected.columns[role].table.codes(column)
         for role, column in zip(columns.rows, of_rows, strict=True)
     }
-    needed = [*zip(columns.keys.values(), by_key, strict=True), (columns.lines["item"], items)]
-    needed += [(columns.rows[role], values[role]) for role in columns.required]
-    for name, codes in needed:
+    required = [*zip(columns.keys.values(), by_key, strict=True), (columns.lines["item"], items)]
+    required += [(columns.rows[role], values[role]) for role in columns.required]
+    for name, codes in required:
         bad.add(f"column {name!r} is missing", batch.places[codes == MISSING])
         usable &= codes != MISSING
     for role, codes in values.items():

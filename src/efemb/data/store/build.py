@@ -64,10 +64,10 @@ class Codes:
     labels: Path
     codes: tuple[Path, ...]
 
-    def of(self, job: int, places: NDArray[Any]) -> NDArray[np.int32]:
+    def of(self, job: int, indices: NDArray[Any]) -> NDArray[np.int32]:
         """Codes of indices into the table of a job; -1 stays -1."""
         codes = np.append(np.load(self.codes[job], allow_pickle=False), np.int32(-1))
-        return np.asarray(codes[places])
+        return np.asarray(codes[indices])
 
     def read_labels(self) -> list[Label]:
         """All labels."""
@@ -150,20 +150,20 @@ def _third(watch: Watch, stage: int) -> Watch:
 def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
     """The working folder, with results of earlier attempts; None if the store is complete."""
     check_writable(path)
-    wanted = json.dumps(identity, sort_keys=True)
+    expected = json.dumps(identity, sort_keys=True)
     work = path / BUILDING
     complete = (path / MANIFEST).exists()
-    place = path if complete else work
+    used_folder = path if complete else work
     try:
-        present = (place / SOURCE).read_text("utf-8")
+        present = (used_folder / SOURCE).read_text("utf-8")
     except OSError:
         present = None
     lasting = identity["source"] is not None  # a table cannot be recognized later
-    if complete and lasting and present == wanted:
+    if complete and lasting and present == expected:
         return None
     if not complete and not lasting:
         shutil.rmtree(work, ignore_errors=True)
-    elif complete or (present is not None and present != wanted):
+    elif complete or (present is not None and present != expected):
         state = "holds a store" if complete else "holds an unfinished store"
         raise ParameterError(
             f"{path} {state} of another source or with other settings: choose another folder, or "
@@ -174,7 +174,7 @@ def _open_work(path: Path, identity: Mapping[str, Any]) -> Path | None:
         raise DataError(f"{path} holds {min(strange)!r}, which is not part of a store")
     work.mkdir(exist_ok=True)
     with complete_or_absent(work / SOURCE) as stream:
-        stream.write(wanted.encode())
+        stream.write(expected.encode())
     return work
 
 
@@ -185,7 +185,7 @@ def _account(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         dropped.update(summary["dropped"])
     lines, stored = (sum(summary[name] for summary in summaries) for name in ("lines", "stored"))
     if not stored:
-        reasons = "; ".join(f"{what} in {n:,}" for what, n in sorted(dropped.items()))
+        reasons = "; ".join(f"{problem} in {n:,}" for problem, n in sorted(dropped.items()))
         raise DataError(f"none of the {lines:,} lines can be used: {reasons or 'there are none'}")
     return {"lines": lines, "lines_stored": stored, "lines_dropped": dict(sorted(dropped.items()))}
 
@@ -241,14 +241,14 @@ def gather_shard(task: GatherTask) -> dict[str, Any]:
 
 def _read_lines(task: GatherTask) -> NDArray[Any]:
     """The lines of a shard, with the codes of each job mapped to common ones."""
-    parts = []
+    blocks = []
     for job, folder in enumerate(task.pieces):
         lines = read_piece(folder, task.shard).copy()
         lines["item"] = task.items.of(job, lines["item"])
         for place, codes in enumerate(task.columns):
             lines["columns"][:, place] = codes.of(job, lines["columns"][:, place])
-        parts.append(lines)
-    return np.concatenate(parts)
+        blocks.append(lines)
+    return np.concatenate(blocks)
 
 
 def _columns_of_rows(
@@ -276,8 +276,8 @@ def _sum_lines(
     """Row, item and sum of each distinct pair; sums do not depend on the order of the lines."""
     pair = (row.astype(np.int64) << 32) | item
     # Whole numbers add up exactly in any order; others are added from the smallest.
-    whole = bool((count == np.floor(count)).all())
-    order = np.argsort(pair, kind="stable") if whole else np.lexsort((count, pair))
+    all_whole = bool((count == np.floor(count)).all())
+    order = np.argsort(pair, kind="stable") if all_whole else np.lexsort((count, pair))
     pair, count = pair[order], count[order]
     starts = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])[: len(pair)])
     sums = np.add.reduceat(count, starts) if len(starts) else count
@@ -299,18 +299,18 @@ def _store_tasks(
     popularity: NDArray[Any] = np.zeros(len(labels), dtype=np.int64)
     for task in tasks[:n_shards]:
         popularity += np.load(task.target / "popularity.npy", allow_pickle=False)
-    kept = popular_items(popularity, np.arange(len(labels)), filters.min_count, filters.top_n)
-    if not len(kept):
+    kept_items = popular_items(popularity, np.arange(len(labels)), filters.min_count, filters.top_n)
+    if not len(kept_items):
         raise DataError(
             f"no items remain: min_count={filters.min_count} is above the number of baskets that "
             f"hold the most frequent of {len(labels):,} items ({popularity.max():,})"
         )
     codes: NDArray[Any] = np.full(len(labels), -1, dtype=np.int32)
-    codes[kept] = np.arange(len(kept))
+    codes[kept_items] = np.arange(len(kept_items))
     write_array(codes, work / "kept.npy")
     dtype = "float32" if all(shard["narrow"] for shard in gathered) else "float64"
     names = [_name(number, n_shards) for number in range(len(tasks))]
-    own = (work / "kept.npy", len(kept), filters.min_items, path / "shards")
+    own = (work / "kept.npy", len(kept_items), filters.min_items, path / "shards")
     return [
         StoreTask(task.shard, task.target, *own, name, dtype)
         for task, name in zip(tasks, names, strict=True)
@@ -331,12 +331,12 @@ def store_shard(task: StoreTask) -> dict[str, Any]:
     row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     sizes = np.bincount(row[codes >= 0], minlength=len(indptr) - 1)
     large = sizes >= task.min_items
-    kept = (codes >= 0) & large[row]
-    columns = codes[kept].astype(np.int32)
+    is_kept = (codes >= 0) & large[row]
+    columns = codes[is_kept].astype(np.int32)
     arrays = {
         "indptr": np.concatenate([[0], np.cumsum(sizes[large])]).astype(np.int32),
         "indices": columns,
-        "values": values[kept].astype(task.dtype),
+        "values": values[is_kept].astype(task.dtype),
     }
     if rows.shape[1]:
         arrays["columns"] = rows[large]
@@ -382,11 +382,13 @@ def _finish(
         "entries": n_entries,
         "entries_dropped": entries - n_entries,
     }
-    kept = [label for label, code in zip(labels, codes, strict=True) if code >= 0]
+    kept_labels = [label for label, code in zip(labels, codes, strict=True) if code >= 0]
     with complete_or_absent(path / SOURCE) as stream:
         stream.write((work / SOURCE).read_bytes())
     shards = (files[:n_shards], files[n_shards:])
-    write_manifest(path, "baskets", (kept, np.asarray(counts).tolist()), *shards, report, rows)
+    write_manifest(
+        path, "baskets", (kept_labels, np.asarray(counts).tolist()), *shards, report, rows
+    )
 
 
 def fingerprint_files(sizes: Mapping[str, int] | None) -> str | None:

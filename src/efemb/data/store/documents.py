@@ -42,18 +42,18 @@ def store_corpus(corpus: Corpus, path: Path, dealing: Dealing) -> ShardStore:
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))
     files, counts = [], np.zeros(corpus.n_entities)
     for shard in range(dealing.n_shards + dealing.n_test):
-        mine = order[shard_of[order] == shard]
-        sizes = starts[mine + 1] - starts[mine]
-        parts = [tokens[starts[i] : starts[i + 1]] for i in mine]
-        codes: Any = np.concatenate([*parts, np.empty(0, tokens.dtype)])
+        members = order[shard_of[order] == shard]
+        sizes = starts[members + 1] - starts[members]
+        texts = [tokens[starts[i] : starts[i + 1]] for i in members]
+        codes: Any = np.concatenate([*texts, np.empty(0, tokens.dtype)])
         arrays = {"tokens": codes, "starts": np.concatenate([[0], np.cumsum(sizes)])}
         test = shard >= dealing.n_shards
         name = f"test-{shard - dealing.n_shards:05d}" if test else f"{shard:05d}"
-        files.append(write_shard(path / "shards", name, len(mine), len(codes), arrays))
+        files.append(write_shard(path / "shards", name, len(members), len(codes), arrays))
         if not test:
             counts += np.bincount(codes, minlength=corpus.n_entities)
     report = {name: int(number) for name, number in corpus.report.items()}
-    kept = (files[: dealing.n_shards], files[dealing.n_shards :])
+    shard_groups = (files[: dealing.n_shards], files[dealing.n_shards :])
     words = (list(corpus.vocabulary.labels), counts.tolist())
-    write_manifest(path, "text", words, *kept, report)
+    write_manifest(path, "text", words, *shard_groups, report)
     return ShardStore.open(path)

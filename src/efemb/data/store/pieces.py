@@ -273,8 +273,8 @@ def _sources(job: PieceJob, *, plain: bool) -> Iterator[Source]:
         yield table_of(job.table)
         return
     for name in job.files:
-        place = fetch(name) if is_remote(name) else nullcontext(Path(name))
-        with place as path:
+        context = fetch(name) if is_remote(name) else nullcontext(Path(name))
+        with context as path:
             with _named(name):  # it may have been deleted since it was listed
                 empty = path.stat().st_size == 0
             if empty:  # a partition without rows

@@ -25,7 +25,7 @@ def store_recording(
     if len(values.shape) != 2:
         raise DataError(f"a recording is an array of time x cells, not of shape {values.shape}")
     n_rows, n_cells = values.shape
-    places = check_positions(positions, n_cells, n_rows)
+    coordinates = check_positions(positions, n_cells, n_rows)
     edges = [n_rows * k // n_shards for k in range(n_shards + 1)]
     files, observed = [], np.zeros(n_cells)
     for number in range(n_shards):
@@ -39,6 +39,6 @@ def store_recording(
     if len(labels) != n_cells:
         raise DataError(f"there are {len(labels)} labels for {n_cells} cells")
     report: dict[str, Any] = {"frames": n_rows}
-    report |= {} if places is None else {"positions": places.tolist()}
+    report |= {} if coordinates is None else {"positions": coordinates.tolist()}
     write_manifest(path, "recording", (labels, observed.tolist()), files, [], report)
     return ShardStore.open(path)

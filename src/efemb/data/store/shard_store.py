@@ -164,7 +164,7 @@ class ShardStore:
         if codes is None:
             return {}
         labels = _read_row_labels(self.path, self.checksum)
-        return {name: labels[name][codes[:, place]] for place, name in enumerate(self.columns)}
+        return {name: labels[name][codes[:, column]] for column, name in enumerate(self.columns)}
 
     @cached_property
     def _positions(self) -> NDArray[Any] | None:

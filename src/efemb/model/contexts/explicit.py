@@ -132,19 +132,19 @@ class Explicit(Context):
         row, member_row = (_places(data.row_labels, side) for side in self.edges[::2])
         labels = np.arange(data.n_entities) if data.entities is None else data.entities.labels
         entity, member = (_places(labels, side) for side in self.edges[1::2])
-        for name, place, side in zip(SIDES[1::2], (entity, member), self.edges[1::2], strict=True):
-            if (place < 0).any():
-                unknown = side[np.flatnonzero(place < 0)[0]]
+        for name, codes, side in zip(SIDES[1::2], (entity, member), self.edges[1::2], strict=True):
+            if (codes < 0).any():
+                unknown = side[np.flatnonzero(codes < 0)[0]]
                 raise DataError(f"Explicit.by_labels: the {name} {unknown!r} is not in the data")
-        here = (row >= 0) & (member_row >= 0)
-        cell = (row * data.n_entities + entity)[here]
-        members = (member_row * data.n_entities + member)[here]
+        in_data = (row >= 0) & (member_row >= 0)
+        cell = (row * data.n_entities + entity)[in_data]
+        members = (member_row * data.n_entities + member)[in_data]
         order = np.argsort(cell, kind="stable")
         sizes = np.bincount(cell, minlength=data.n_rows * data.n_entities)
         return np.concatenate([[0], np.cumsum(sizes)]), members[order]
 
 
-def _places(labels: Any, asked: list[Any]) -> Ints:
+def _places(labels: Any, labels_to_find: list[Any]) -> Ints:
     """Index of each label among `labels`, -1 if it is not there."""
-    place = {str(label): code for code, label in enumerate(np.asarray(labels).tolist())}
-    return np.array([place.get(str(label), -1) for label in asked], dtype=np.int64)
+    code_of = {str(label): code for code, label in enumerate(np.asarray(labels).tolist())}
+    return np.array([code_of.get(str(label), -1) for label in labels_to_find], dtype=np.int64)

@@ -62,9 +62,9 @@ class Neighbors(Context):
         else:
             from efemb.data.array_checks import check_positions
 
-            places = np.asarray(check_positions(positions, size))
-            near = nearest(places, k)
-            distance = np.linalg.norm(places[near] - places[:, None], axis=2).ravel()
+            points = np.asarray(check_positions(positions, size))
+            near = nearest(points, k)
+            distance = np.linalg.norm(points[near] - points[:, None], axis=2).ravel()
         ptr = np.arange(size + 1) * k
         return EntityLists.from_neighbors(
             data, ptr, near.ravel(), scale=self.scale, binary=self.binary, distance=distance

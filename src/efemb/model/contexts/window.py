@@ -186,13 +186,13 @@ class WindowBags(RowBags):
         """Some tokens with the words around them; in a reverse model, a row for each such pair."""
         around_rows = self._around(rows)
         sizes = around_rows.inside.sum(axis=1)
-        owner, place = np.nonzero(around_rows.inside)
-        slot = self.slots[place]
+        owner, offset = np.nonzero(around_rows.inside)
+        slot = self.slots[offset]
         around = self.data.tokens[around_rows.place[around_rows.inside]].astype(np.int64)
         own_word = self.data.tokens[rows].astype(np.int64)
         if reverse:
-            given = own_word[owner]
-            return self._pairs(given + self._first(slot), around, owner, rows)
+            word = own_word[owner]
+            return self._pairs(word + self._first(slot), around, owner, rows)
         total = self._divisor(sizes).astype(np.float32)
         ptr = np.concatenate([[0], np.cumsum(sizes)])
         every, values = np.arange(len(rows) + 1), self._values(rows)
@@ -219,19 +219,19 @@ class WindowBags(RowBags):
         if not reverse or self.window.positional:
             return block
         sizes = np.bincount(block.row, minlength=len(rows))
-        some = np.flatnonzero(sizes)
-        every, ones = np.arange(len(some) + 1), np.ones(len(some), np.float32)
-        given = self.data.tokens[rows[some]].astype(np.int64)
-        ptr = np.concatenate([[0], np.cumsum(sizes[some])])
+        nonempty = np.flatnonzero(sizes)
+        every, ones = np.arange(len(nonempty) + 1), np.ones(len(nonempty), np.float32)
+        words = self.data.tokens[rows[nonempty]].astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(sizes[nonempty])])
         return RowBlock(
-            every, given, ones, ptr, block.ids, block.x, block.own, ones, block.rest, some
+            every, words, ones, ptr, block.ids, block.x, block.own, ones, block.rest, nonempty
         )
 
-    def _pairs(self, given: Ints, predicted: Ints, owner: Ints, rows: Ints) -> RowBlock:
-        every, ones = np.arange(len(given) + 1), np.ones(len(given), np.float32)
+    def _pairs(self, words: Ints, predicted: Ints, owner: Ints, rows: Ints) -> RowBlock:
+        every, ones = np.arange(len(words) + 1), np.ones(len(words), np.float32)
         x = self._values(rows)[owner]
         own = np.zeros_like(x)
-        return RowBlock(every, given, ones, every, predicted, x, own, ones, ones, owner)
+        return RowBlock(every, words, ones, every, predicted, x, own, ones, ones, owner)
 
     def _first(self, slot: Ints) -> Ints | int:
         return slot * self.n_entities if self.window.positional else 0
@@ -256,11 +256,11 @@ class WindowBags(RowBags):
     def _around(self, rows: Ints) -> _Around:
         starts = self.data.starts
         document = np.searchsorted(starts, rows, side="right") - 1
-        place = rows[:, None] + self.offsets
-        inside = (place >= starts[document][:, None]) & (place < starts[document + 1][:, None])
+        at = rows[:, None] + self.offsets
+        inside = (at >= starts[document][:, None]) & (at < starts[document + 1][:, None])
         if self.blank is not None:
-            inside[inside] = ~self.blank[place[inside]]
-        return _Around(place, inside)
+            inside[inside] = ~self.blank[at[inside]]
+        return _Around(at, inside)
 
     def observed(self, rows: Ints) -> Floats:
         """Indicators of the words at some tokens, (rows, N)."""

@@ -101,9 +101,9 @@ class Gaussian(Family):
         """Draw from Normal(eta, sigma2)."""
         return rng.normal(eta, np.sqrt(self._variance))
 
-    def _like(self, result: Floats, given: Floats) -> Floats:
-        """The result in the precision of `given`; arrays of variances have another one."""
-        return np.asarray(result, dtype=np.result_type(given))
+    def _like(self, result: Floats, like: Floats) -> Floats:
+        """The result in the precision of `like`; arrays of variances have another one."""
+        return np.asarray(result, dtype=np.result_type(like))
 
     def check(self) -> None:
         """`sigma2` must be positive, "learned" or "per-entity"."""

@@ -77,16 +77,16 @@ class Mixed(Density):
         if self.codes is not None and len(self.codes) == data.n_entities:
             return self
         names = self._names(data)
-        place = {str(label): code for code, label in enumerate(self.families)}
-        unknown = [name for name in names if str(name) not in place]
+        code_of = {str(label): code for code, label in enumerate(self.families)}
+        unknown = [name for name in names if str(name) not in code_of]
         if unknown:
             raise DataError(
                 f"Mixed has no family for {unknown[0]!r} ({len(unknown):,} of {len(names):,} "
                 f"entities have none); it knows {', '.join(map(repr, self.families))}"
             )
         frozen = copy(self)
-        frozen.codes = np.array([place[str(name)] for name in names], dtype=np.int64)
-        absent = set(range(len(place))) - set(frozen.codes.tolist())
+        frozen.codes = np.array([code_of[str(name)] for name in names], dtype=np.int64)
+        absent = set(range(len(code_of))) - set(frozen.codes.tolist())
         if absent:
             raise DataError(
                 f"Mixed has a family for {list(self.families)[min(absent)]!r}, but the data have "
@@ -153,54 +153,56 @@ class Mixed(Density):
     def _numbered(self, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[Bools, Family]]]:
         """The same with the index of the family."""
         codes = np.broadcast_to(self._known_codes(), shape)
-        places = np.arange(shape[-1] if shape else 1) if self._places is None else self._places
+        entities = np.arange(shape[-1] if shape else 1) if self._places is None else self._places
         for code, family in enumerate(self._members):
-            mine: Bools = codes == code
-            if mine.any():
-                yield code, (mine, family.at(np.broadcast_to(places, shape)[mine]))
+            mask: Bools = codes == code
+            if mask.any():
+                yield code, (mask, family.at(np.broadcast_to(entities, shape)[mask]))
 
     # -- density -----------------------------------------------------------------------------------
 
     def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Return both, by the family of each entity."""
         value, slope = np.zeros_like(v), np.zeros_like(v)
-        for mine, family in self._groups(v.shape):
-            value[mine], slope[mine] = family.value_and_slope(x[mine], v[mine])
+        for mask, family in self._groups(v.shape):
+            value[mask], slope[mask] = family.value_and_slope(x[mask], v[mask])
         return value, slope
 
     def _by_family(self, numbers: Floats, compute: Callable[[Family, Floats], Floats]) -> Floats:
         """Apply a function to each number, with the family of its entity."""
         result = np.zeros_like(numbers)
-        for mine, family in self._groups(numbers.shape):
-            result[mine] = compute(family, numbers[mine])
+        for mask, family in self._groups(numbers.shape):
+            result[mask] = compute(family, numbers[mask])
         return result
 
     def log_base_measure(self, x: Floats) -> Floats:
         """Return the base measure of each entity's family."""
-        return self._by_family(x, lambda family, some: family.log_base_measure(some))
+        return self._by_family(x, lambda family, values: family.log_base_measure(values))
 
     def expected_value(self, eta: Floats) -> Floats:
         """Return the mean of each entity's family."""
         return self._by_family(
-            eta, lambda family, some: family.expected_value(family.natural(some))
+            eta, lambda family, values: family.expected_value(family.natural(values))
         )
 
     def variance_of_mean(self, mean: Floats) -> Floats:
         """Return that of each entity's family."""
-        return self._by_family(mean, lambda family, some: family.variance_of_mean(some))
+        return self._by_family(mean, lambda family, values: family.variance_of_mean(values))
 
     def predictor(self, mean: Floats) -> Floats:
         """Return that of each entity's family."""
 
-        def invert(family: Family, some: Floats) -> Floats:
+        def invert(family: Family, means: Floats) -> Floats:
             counts = family.support.low == 0
-            return family.predictor(np.maximum(some, LEAST_MEAN) if counts else some)
+            return family.predictor(np.maximum(means, LEAST_MEAN) if counts else means)
 
         return self._by_family(mean, invert)
 
     def sample(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """Draw from the family of each entity."""
-        return self._by_family(eta, lambda family, some: family.sample(family.natural(some), rng))
+        return self._by_family(
+            eta, lambda family, values: family.sample(family.natural(values), rng)
+        )
 
     # -- dispersions -------------------------------------------------------------------------------
 
@@ -220,9 +222,9 @@ class Mixed(Density):
         """Return the evidence of the families that learn, 0 for others."""
         learning = [family.learns for family in self._declared]
         numbers = np.zeros_like(v)
-        for code, (mine, family) in self._numbered(v.shape):
+        for code, (mask, family) in self._numbered(v.shape):
             if learning[code]:
-                numbers[mine] = family.evidence(x[mine], v[mine])
+                numbers[mask] = family.evidence(x[mask], v[mask])
         return numbers
 
     def adapt_entities(self, total: Floats, weight: Floats) -> Family:
@@ -232,12 +234,12 @@ class Mixed(Density):
         """
         codes, members = self._known_codes(), list(self._members)
         for code, declared in enumerate(self._declared):
-            mine, family = codes == code, members[code]
+            members_mask, family = codes == code, members[code]
             if declared.learns and declared.varies:
-                sums = (np.where(mine, array, 0.0) for array in (total, weight))
+                sums = (np.where(members_mask, array, 0.0) for array in (total, weight))
                 members[code] = family.adapt_entities(*sums)
             elif declared.learns:
-                sums = (np.array([array[mine].sum()]) for array in (total, weight))
+                sums = (np.array([array[members_mask].sum()]) for array in (total, weight))
                 members[code] = family.adapt_entities(*sums).at(np.array(0))
         mixed = copy(self)
         mixed.fitted = tuple(members)

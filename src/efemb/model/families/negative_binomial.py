@@ -56,8 +56,8 @@ class NegativeBinomial(Family):
         """Return log of Gamma(x + r) / (x! Gamma(r)) = -log(x B(x, r)), 0 at x = 0."""
         from scipy.special import betaln
 
-        some = np.where(x > 0, x, 1.0)  # differences of gammas cancel for large r
-        return np.where(x > 0, -np.log(some) - betaln(some, self.r), 0.0)
+        positive = np.where(x > 0, x, 1.0)  # differences of gammas cancel for large r
+        return np.where(x > 0, -np.log(positive) - betaln(positive, self.r), 0.0)
 
     def natural(self, v: Floats) -> Floats:
         """Return v - log(r + e^v), kept below 0 in finite precision."""

@@ -95,7 +95,7 @@ class Nominal(Density):
         total = dense.sum(axis=2)  # NaN where anything is missing
         bad = (total != 1) & ~np.isnan(dense).all(axis=2)
         if bad.any():
-            row, entity = (int(place[0]) for place in np.nonzero(bad))
+            row, entity = (int(index[0]) for index in np.nonzero(bad))
             raise DataError(
                 f"Nominal needs exactly one state per observation; row {row}, entity {entity} has "
                 f"{dense[row, entity].tolist()} (and {int(bad.sum()) - 1:,} more); a missing "

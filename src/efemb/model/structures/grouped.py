@@ -124,9 +124,9 @@ class Grouped(GroupStructure):
 
     def codes(self, data: Dataset) -> Ints:
         """Index of each row's label among the groups, -1 for other labels."""
-        place = {label: code for code, label in enumerate(self.labels)}
+        code_of = {label: code for code, label in enumerate(self.labels)}
         labels = row_column(data, self.column, self).tolist()
-        return np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+        return np.array([code_of.get(label, -1) for label in labels], dtype=np.int64)
 
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
         """Vectors of groups and entities, or the weights of a network per group; intercepts."""

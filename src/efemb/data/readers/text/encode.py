@@ -128,28 +128,28 @@ class TextCoder:
         begin, end, line_ends = _words(np.frombuffer(encoded, np.uint8))
         keys = _pack(encoded, begin, end - begin)
         mixed = (keys[0] * _MIX_FIRST) ^ (keys[1] + keys[2])
-        places = (mixed * _MIX_ALL >> _SHIFT_PLACE).astype(np.int64)
-        codes = self._codes[places]
-        other = self._keys[0][places] != keys[0]
+        slots = (mixed * _MIX_ALL >> _SHIFT_PLACE).astype(np.int64)
+        codes = self._codes[slots]
+        other = self._keys[0][slots] != keys[0]
         for known, key in zip(self._keys[1:], keys[1:], strict=True):
-            other |= known[places] != key
+            other |= known[slots] != key
         missed = np.flatnonzero(other)
         if len(missed):
             words = _decode(encoded, begin[missed], end[missed])
             look_up = self._table.__getitem__
             codes[missed] = np.fromiter(map(look_up, words), np.int32, len(words))
             short = missed[(end - begin)[missed] <= _LONGEST]
-            self._remember(places[short], [key[short] for key in keys], codes[short])
+            self._remember(slots[short], [key[short] for key in keys], codes[short])
         return codes, np.searchsorted(begin, line_ends)
 
     def _remember(
-        self, places: NDArray[np.int64], keys: list[NDArray[np.uint64]], codes: Codes
+        self, slots: NDArray[np.int64], keys: list[NDArray[np.uint64]], codes: Codes
     ) -> None:
         """Store words in the slots that no other word uses."""
         # The third integer of a word is never 0, because it contains the length.
-        free = np.flatnonzero(self._keys[2][places] == 0)
+        free = np.flatnonzero(self._keys[2][slots] == 0)
         # Two new words may compete for a slot: the first gets it.
-        new_places, first = np.unique(places[free], return_index=True)
+        new_places, first = np.unique(slots[free], return_index=True)
         for known, key in zip(self._keys, keys, strict=True):
             known[new_places] = key[free[first]]
         self._codes[new_places] = codes[free[first]]

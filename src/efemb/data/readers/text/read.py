@@ -191,9 +191,9 @@ def _too_few(
         return DataError(
             f"{text.name}: there is only one distinct word, {first[0]}; two are needed"
         )
-    left = "none" if counts[order[0]] < min_count else "only one"
+    n_left = "none" if counts[order[0]] < min_count else "only one"
     return DataError(
-        f"{text.name}: min_count={min_count} leaves {left} of {len(counts):,} words; the most "
+        f"{text.name}: min_count={min_count} leaves {n_left} of {len(counts):,} words; the most "
         f"frequent are {first[0]} and {first[1]}: pass min_count={counts[order[1]]} or less"
     )
 
@@ -240,9 +240,9 @@ def _drop_short(store: TokenStore, starts: NDArray[np.int64]) -> NDArray[np.int6
 
         def leave_out(chunk: Codes) -> Codes:
             nonlocal begin
-            here = alone[slice(*np.searchsorted(alone, [begin, begin + len(chunk)]))] - begin
+            dropped = alone[slice(*np.searchsorted(alone, [begin, begin + len(chunk)]))] - begin
             begin += len(chunk)
-            return np.delete(chunk, here)
+            return np.delete(chunk, dropped)
 
         store.rewrite(leave_out)
     long_enough = lengths[lengths >= 2]

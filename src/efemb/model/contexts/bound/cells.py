@@ -51,8 +51,8 @@ class CellLists(BoundContext):
         cells = (rows[:, None] * n_entities + np.arange(n_entities)).ravel()
         ptr, where = gather_rows(self.indptr, cells)
         row, member = np.divmod(self.indices[where], n_entities)
-        needed, place = np.unique(row, return_inverse=True)
-        values = dense_rows(self.data, needed)[place, member]
+        distinct, inverse = np.unique(row, return_inverse=True)
+        values = dense_rows(self.data, distinct)[inverse, member]
         seen = np.asarray(~np.isnan(values).any(axis=1))
         values = np.where(seen[:, None], values, 0.0)
         if self.binary:
@@ -69,8 +69,8 @@ class CellLists(BoundContext):
         bag = np.repeat(np.arange(len(cells)), n_dims)
         entity = np.tile(np.arange(n_entities * n_dims), n_rows)
         row_of = np.repeat(np.arange(n_rows), n_entities * n_dims)
-        parts = (Bags(matrix, bag, np.repeat(scale, n_dims)),)
-        terms = Terms(x.ravel(), row_of, entity, entity, parts)
+        bags = (Bags(matrix, bag, np.repeat(scale, n_dims)),)
+        terms = Terms(x.ravel(), row_of, entity, entity, bags)
         return terms if missing else terms.take(~np.isnan(terms.x))
 
     def cost_of_row(self) -> int:

@@ -234,9 +234,9 @@ class EntityLists(BoundContext):
         lists = [_chosen(part, entities) for part in self.lists]
         members = np.concatenate([part.members for part in lists])
         columns = np.concatenate([entities, np.setdiff1d(members, entities)])
-        place = np.full(self.n_entities, -1, dtype=np.int64)
-        place[columns] = np.arange(len(columns))
-        bound_part = [_padded(part, len(columns), place) for part in lists]
+        new_code = np.full(self.n_entities, -1, dtype=np.int64)
+        new_code[columns] = np.arange(len(columns))
+        bound_part = [_padded(part, len(columns), new_code) for part in lists]
         data, targets = (one.take_entities(columns) for one in (self.data, self.targets))
         return EntityLists(data, tuple(bound_part), private=self.private, targets=targets), columns
 
@@ -428,8 +428,8 @@ class EntityLists(BoundContext):
 
     def _reverse_terms(self, rows: Ints) -> Terms:
         """A term for each observed member, given the observation whose context contains it."""
-        given = dense_rows(self.data, rows)
-        return stacked([self._reverse_part(part, rows, given) for part in self.lists])
+        contexts = dense_rows(self.data, rows)
+        return stacked([self._reverse_part(part, rows, contexts) for part in self.lists])
 
     def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
         if part.weight is not None:
@@ -458,7 +458,7 @@ class EntityLists(BoundContext):
 
 
 def _fields(part: Lists) -> tuple[Any, ...]:
-    return tuple(getattr(part, one.name) for one in fields(Lists))
+    return tuple(getattr(part, field.name) for field in fields(Lists))
 
 
 def _chosen(part: Lists, entities: Ints) -> Lists:
@@ -468,10 +468,10 @@ def _chosen(part: Lists, entities: Ints) -> Lists:
     return replace(part, ptr=ptr, **{n: a[edges] for n, a in of_edges.items() if a is not None})
 
 
-def _padded(part: Lists, n_entities: int, place: Ints) -> Lists:
+def _padded(part: Lists, n_entities: int, new_code: Ints) -> Lists:
     """Lists with renumbered members; entities without a list get an empty one."""
     empty = np.full(n_entities + 1 - len(part.ptr), part.ptr[-1])
-    return replace(part, ptr=np.concatenate([part.ptr, empty]), members=place[part.members])
+    return replace(part, ptr=np.concatenate([part.ptr, empty]), members=new_code[part.members])
 
 
 def sum_by_owner(share: Floats, ptr: Ints) -> Floats:

@@ -46,9 +46,9 @@ def checked_lists(
 
 def _integers(array: Any, name: str) -> Ints:
     """A vector of integers; an empty list is one, too."""
-    given = np.asarray(array)
-    if given.ndim != 1:
-        raise InputTypeError(f"{name} must have one dimension, got shape {given.shape}")
-    if given.dtype.kind not in "iu" and len(given):
-        raise InputTypeError(f"{name} must be integers, got {given.dtype}")
-    return np.asarray(given, dtype=np.int64)
+    values = np.asarray(array)
+    if values.ndim != 1:
+        raise InputTypeError(f"{name} must have one dimension, got shape {values.shape}")
+    if values.dtype.kind not in "iu" and len(values):
+        raise InputTypeError(f"{name} must be integers, got {values.dtype}")
+    return np.asarray(values, dtype=np.int64)

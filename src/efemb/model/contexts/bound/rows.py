@@ -163,8 +163,8 @@ class RowBags(BoundContext):
         scaled = np.asarray(sums / block.total.astype(dtype)[:, None])
         inner_products = scaled.astype(bag.dtype, copy=False) @ target.T
         row, ids = block.row_of_entry, block.ids
-        left = (sums[row] - block.own.astype(dtype)[:, None] * bag[ids]) / block.rest[:, None]
-        inner_products[row, ids] = np.einsum("ik,ik->i", left, target[ids])
+        remaining = (sums[row] - block.own.astype(dtype)[:, None] * bag[ids]) / block.rest[:, None]
+        inner_products[row, ids] = np.einsum("ik,ik->i", remaining, target[ids])
         return inner_products
 
     def context_of(self, row: int, entity: int, *, reverse: bool = False) -> tuple[Ints, Floats]:
@@ -375,8 +375,8 @@ class RowBlock:
         own, divisor = np.zeros(len(self.bag_ids)), self.total[0]
         if len(entry) and self.own[entry[0]] != 0:
             own[self.bag_ids == entity], divisor = self.own[entry[0]], self.rest[entry[0]]
-        left = self.bag_values - own
-        return self.bag_ids[left != 0].astype(np.int64), left[left != 0] / divisor
+        remaining = self.bag_values - own
+        return self.bag_ids[remaining != 0].astype(np.int64), remaining[remaining != 0] / divisor
 
     @cached_property
     def members(self) -> Floats:
@@ -467,8 +467,8 @@ def reverse_terms(bags: RowBags, rows: Ints) -> Terms:
     hidden = np.isnan(x)
     if bags.masked is not None:
         hidden |= bags.masked[rows].toarray().astype(bool)
-    given = np.where(hidden, 0.0, x)
-    value: Floats = (given != 0).astype(np.float64) if bags.binary else given
+    observed = np.where(hidden, 0.0, x)
+    value: Floats = (observed != 0).astype(np.float64) if bags.binary else observed
     row, giver = np.nonzero(value)
     amount = value[row, giver]
     n_entities = x.shape[1]
