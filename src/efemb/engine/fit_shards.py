@@ -97,9 +97,7 @@ def fit_shards(
     )
     callbacks = Callbacks(options.callbacks or ())
     callbacks.announce(_describe(store, layout))
-    tasks = [MeasureTask(job, group) for group in groups_of(layout.shards, MOST_MEASURED)]
-    measured: Measured = reduce(add, executor.run("measure", measure, tasks))
-    check_observed(measured.n_observed)
+    measured = _measure(job, layout, executor)
     job = _adapt(job, measured)
     chosen = priors_without_moments(job.spec, bound.lists)
     job = replace(job, spec=chosen.spec)
@@ -185,6 +183,14 @@ def _arrays_of_one_shard(spec: Spec, store: ShardStore) -> frozenset[str]:
         for term in spec.terms
         if term.group_array is not None and term.columns == (store.together,)
     )
+
+
+def _measure(job: ShardJob, layout: Layout, executor: Executor) -> Measured:
+    """Measure all shards; an error if nothing is observed."""
+    tasks = [MeasureTask(job, group) for group in groups_of(layout.shards, MOST_MEASURED)]
+    measured: Measured = reduce(add, executor.run("measure", measure, tasks))
+    check_observed(measured.n_observed)
+    return measured
 
 
 def _share(options: Options, name: str, store: ShardStore) -> float | None:

@@ -72,15 +72,14 @@ def score_grid(
     predictions: dict[str, Predictions] = {}
     rows: list[tuple[str, dict[str, Any], float]] = []
     with progress_bar("fitting settings", len(named) * len(combinations), progress) as advance:
-        for name, model in named.items():
-            for chosen in combinations:
-                started = perf_counter()
-                fitted = _fit(model, chosen, train, validation)
-                rows.append((name, chosen, perf_counter() - started))
-                if fitted is not None:
-                    key = str(len(rows) - 1)
-                    predictions[key] = judge(fitted, X)
-                advance(1)
+        for (name, model), chosen in product(named.items(), combinations):
+            started = perf_counter()
+            fitted = _fit(model, chosen, train, validation)
+            rows.append((name, chosen, perf_counter() - started))
+            if fitted is not None:
+                key = str(len(rows) - 1)
+                predictions[key] = judge(fitted, X)
+            advance(1)
     if not predictions:
         raise DivergenceError("every fit diverged: try smaller steps or a stronger prior")
     judged = tabulate_scores(predictions, metric, by, None, BOOTSTRAP, seed, sort=False)

@@ -187,15 +187,8 @@ def rank_rows(
     listed = {"row": [none], "entity": [none], "rank": [none], "score": [np.zeros(0)]}
     with progress_bar("recommending", data.n_rows, progress) as advance:
         for rows, block in scores.blocks:
-            values = block.astype(np.float64)
-            if exclude_seen:
-                values[scores.seen(rows)] = -np.inf
-            if scores.bought is not None:
-                values[scores.bought(rows)] = -np.inf
-            shown = values
-            if scores.shares:
-                with np.errstate(invalid="ignore"):  # all entities of a row may be excluded
-                    shown = np.exp(values - log_sums(values)[:, None])
+            values = _mask_excluded(scores, rows, block, exclude_seen=exclude_seen)
+            shown = _shares(values) if scores.shares else values
             for i, row in enumerate(rows.tolist()):
                 best = largest(np.where(hidden, -np.inf, values[i]), size)
                 listed["row"].append(np.full(len(best), row))
@@ -206,3 +199,18 @@ def rank_rows(
     columns = {name: np.concatenate(blocks) for name, blocks in listed.items()}
     order = np.argsort(columns["row"], kind="stable")  # full rows come last
     return {name: values[order] for name, values in columns.items()}
+
+
+def _mask_excluded(scores: RowScores, rows: Ints, block: Floats, *, exclude_seen: bool) -> Floats:
+    """Scores with -inf for entities that are not listed."""
+    values = block.astype(np.float64)
+    if exclude_seen:
+        values[scores.seen(rows)] = -np.inf
+    if scores.bought is not None:
+        values[scores.bought(rows)] = -np.inf
+    return values
+
+
+def _shares(logs: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):  # all entities of a row may be excluded
+        return np.asarray(np.exp(logs - log_sums(logs)[:, None]))
