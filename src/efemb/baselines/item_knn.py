@@ -30,7 +30,7 @@ class ItemKNN(ItemItem):
     shrinkage : float
         Value >= 0 that lowers the similarity of items that occur in few rows.
     backoff : {"uniform", "popularity"}, default="uniform"
-        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item. With few neighbors many items have a score of 0;
         "popularity" breaks these ties.
     verbose : int

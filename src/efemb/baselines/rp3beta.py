@@ -35,7 +35,7 @@ class RP3beta(ItemItem):
     n_neighbors : int
         Number of items n that each item m has a weight for.
     backoff : {"uniform", "popularity"}, default="uniform"
-        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item. With few neighbors many items have a score of 0;
         "popularity" breaks these ties.
     verbose : int

@@ -27,7 +27,7 @@ class Rules(ItemItem):
     smoothing : float
         Weight > 0 of the popularity, in rows that contain m.
     backoff : {"uniform", "popularity"}, default="uniform"
-        What is added to the scores of all items: a constant, or a multiple of the number of rows
+        Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item.
     verbose : int
         Show progress bars.

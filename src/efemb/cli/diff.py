@@ -29,7 +29,7 @@ def command(
     rows: Annotated[int, typer.Option(help="Number of items to show.", min=1, metavar="N")] = 10,
     as_json: of.Json = False,
 ) -> None:
-    """Show the differences between two models.
+    """Show what differs between two models.
 
     For example models of two stores or two seasons. Nearest neighbors and complements of the items
     in both are compared, the largest change first. Fits of the same data differ by their seeds:

@@ -110,8 +110,8 @@ def _precision(solver: MomentsSolver, ridges: Ridges) -> float:
     """Precision of the vectors: their penalty removes what noise alone would contribute.
 
     The largest singular value of what noise adds to the weights, times the Gram matrix, grows as
-    the standard deviation of the noise and the root of the sum of squares of a member. Half of a
-    weight's norm is the mean of the squares of its two vectors, so that is their penalty.
+    the standard deviation of the noise and the root of the sum of squares of a member. The nuclear
+    norm of the weights is half the sum of squares of their vectors, so that is their penalty.
     """
     scale = PRECISION_OF_NOISE * math.sqrt(max(ridges.variance * ridges.size, 0.0))
     return max(float(f"{scale / solver.variance_at_start(ridges.variance):.3g}"), 1e-6)

@@ -28,7 +28,7 @@ class ValueMoments:
     """Moments of the values of every number, an entity's or one of its D.
 
     n_rows : rows of the data
-    observed : array (N, D), numbers of rows in which each value is observed
+    observed : array (N, D), number of rows in which each number is observed
     total, squares : arrays (N, D), sums of the values and of their squares
     largest : the largest absolute value
     """

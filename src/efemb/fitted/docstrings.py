@@ -46,8 +46,8 @@ _SHARED = {
 """,
     "select": """\
 where : callable, str, boolean array of shape (N,) or labels, optional
-    Only these items may be listed. A string selects the labels that contain it, whatever
-    their case; a callable takes a label and returns True or False.
+    Only these items may be listed. A string selects the labels that contain it, ignoring
+    case; a callable takes a label and returns True or False.
 exclude : label or labels, optional
     Items that are never listed.
 min_count : float, optional

@@ -15,14 +15,14 @@ from efemb.fitted.selection import PairOptions
 from efemb.table import Table
 
 if TYPE_CHECKING:
-    from efemb.fitted.queries.base import Asked
+    from efemb.fitted.queries.base import HasFitted
 
 End = Literal["both", "largest", "smallest"]
 ENDS = ("both", "largest", "smallest")
 
 
 def pairs(
-    model: Asked,
+    model: HasFitted,
     n: int = 10,
     *,
     end: End = "both",

@@ -17,7 +17,7 @@ from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
-    from efemb.fitted.queries.base import Asked
+    from efemb.fitted.queries.base import HasFitted
 
 
 EDGES_AT_ONCE = 1 << 16
@@ -26,7 +26,7 @@ FORMS = ("table", "csr")
 
 @accepts(Options)
 def weights(
-    model: Asked,
+    model: HasFitted,
     item: Any = None,
     n: int | None = None,
     *,

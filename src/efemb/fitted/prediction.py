@@ -30,14 +30,14 @@ from efemb.table import Table
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
-    from efemb.fitted.queries.base import Asked
+    from efemb.fitted.queries.base import HasFitted
     from efemb.model.huffman import Huffman
 
 INTERCEPT = "(intercept)"
 
 
 def predict(
-    model: Asked,
+    model: HasFitted,
     context: Any,
     n: int = 10,
     *,
@@ -56,7 +56,7 @@ def predict(
     return _list_items(model, context, n, keywords, "predict")
 
 
-def complete(model: Asked, basket: Any, n: int = 10, **keywords: Any) -> Table:
+def complete(model: HasFitted, basket: Any, n: int = 10, **keywords: Any) -> Table:
     """List the best items to add to a basket: `predict` without the items already in it.
 
     The method `complete` of fitted models calls it, and documents the parameters and the result.
@@ -66,7 +66,7 @@ def complete(model: Asked, basket: Any, n: int = 10, **keywords: Any) -> Table:
     return _list_items(model, basket, n, keywords, "complete")
 
 
-def explain(model: Asked, context: Any, item: Any, **keywords: Any) -> Table:
+def explain(model: HasFitted, context: Any, item: Any, **keywords: Any) -> Table:
     """Decompose the prediction of an item: what each part of the context contributes.
 
     The method `explain` of fitted models calls it, and documents the parameters and the result.
@@ -96,7 +96,7 @@ def explain(model: Asked, context: Any, item: Any, **keywords: Any) -> Table:
 
 
 def what_if(
-    model: Asked,
+    model: HasFitted,
     context: Any,
     add: Any = (),
     remove: Any = (),
@@ -150,7 +150,9 @@ def _table_changes(name: str, changes: Any, choice: Choice) -> tuple[Ints, Float
 # -- inside -------------------------------------------------------------------------------------
 
 
-def _list_items(model: Asked, context: Any, n: int, keywords: dict[str, Any], method: str) -> Table:
+def _list_items(
+    model: HasFitted, context: Any, n: int, keywords: dict[str, Any], method: str
+) -> Table:
     """The items that fit each context; `complete` leaves out those that are in it."""
     fitted, size = model.fitted(), checked_number(n)
     new = method == "complete"

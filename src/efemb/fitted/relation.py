@@ -24,7 +24,7 @@ from efemb.table import Table, whole_numbers
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
-    from efemb.fitted.queries.base import Asked
+    from efemb.fitted.queries.base import HasFitted
 
 Direction = Literal["given", "symmetric"]
 DIRECTIONS = ("given", "symmetric")
@@ -127,7 +127,7 @@ class Pairing:
 
     def __init__(
         self,
-        model: Asked,
+        model: HasFitted,
         *,
         direction: Direction = "given",
         center: bool = False,
@@ -223,7 +223,7 @@ class Pairing:
         )
 
 
-def complements(model: Asked, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
+def complements(model: HasFitted, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
     """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
     The method `complements` of fitted models calls it, and documents the parameters and the result.
@@ -260,7 +260,7 @@ def _complement_tiers(pairing: Pairing, m: int, size: int) -> tuple[Ints, Ints]:
 
 
 def substitutes(
-    model: Asked,
+    model: HasFitted,
     item: Any,
     n: int = 10,
     *,

@@ -9,11 +9,11 @@ from efemb.fitted.vectors import Which, labeled_vectors
 from efemb.table import Table
 
 if TYPE_CHECKING:
-    from efemb.fitted.queries.base import Asked
+    from efemb.fitted.queries.base import HasFitted
 
 
 def similar(
-    model: Asked,
+    model: HasFitted,
     query: Any,
     n: int = 10,
     *,
@@ -31,7 +31,7 @@ def similar(
 
 @accepts(Options)
 def analogy(
-    model: Asked,
+    model: HasFitted,
     positive: Any,
     negative: Any = (),
     n: int = 10,

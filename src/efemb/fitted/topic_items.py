@@ -16,7 +16,7 @@ from efemb.fitted.vectors import entity_vectors
 from efemb.table import Table, whole_numbers
 
 if TYPE_CHECKING:
-    from efemb.fitted.queries.base import Asked
+    from efemb.fitted.queries.base import HasFitted
 
 VECTORS = {"context": "alpha", "embedding": "rho", "alpha": "alpha", "rho": "rho"}
 BY = ("value", "magnitude")
@@ -25,7 +25,7 @@ ROTATIONS = ("varimax",)
 
 @accepts(Options)
 def topics(
-    model: Asked,
+    model: HasFitted,
     n: int = 10,
     *,
     topic: Any = None,

@@ -42,8 +42,8 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
         Rows of the fit or others, to compare the variance and the share of zeros with those of the
         family, to measure contexts, to find rare entities and odd columns, and to compare the model
         with popularity. Without data the report covers only the fit itself.
-    Random seed for the choice of rows if there are too many.
-        Random seed for the choice of rows where there are too many.
+    seed : int, default=0
+        Random seed for the choice of rows if there are too many.
     progress : bool, default=False
         Show a progress bar.
 

@@ -88,9 +88,9 @@ def fold_in(
         prior if that is tighter. A Prior applies to rho; alpha then has the model's.
     sweeps : int, default=1
         How many times alpha and then rho are solved after the first rho.
-    A problem with p unknowns is solved when it is within tol p / 2 of the largest
+    tol : float, default=0.05
+        A problem with p unknowns is solved when it is within tol p / 2 of the largest
         log-posterior; p / 2 is the uncertainty of the posterior itself.
-        is the uncertainty of the posterior itself.
     sample_weight : array of shape (rows,), optional
         Weights of the rows, as in `fit`.
     progress : bool, default=False

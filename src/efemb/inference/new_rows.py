@@ -43,8 +43,8 @@ def fold_in_rows(
     """Extend a fitted model by new groups of rows, such as households, without refitting it.
 
     Given everything else, the vector theta_g of a household is a regression with k coefficients on
+    the cells of its rows: the mirror image of `fold_in`. Rows of new households also become
     history if the model has a `History`; the popularity that it is weighed against is unchanged.
-    history, where the model has a `History`; the popularity that it is weighed against stays.
 
     Parameters
     ----------

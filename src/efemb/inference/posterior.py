@@ -190,7 +190,7 @@ class EntityPosterior(Posterior):
 class SoftmaxPosterior(Posterior):
     """Some rows of rho with their intercepts, or of alpha, of a categorical model.
 
-    All rows of the softmax share them, so they are one problem in all their numbers.
+    Every softmax depends on all of them, so they are a single problem.
     """
 
     def __init__(

@@ -161,7 +161,7 @@ class HalfNormal(Prior):
         return isinstance(self.precision, str)
 
     def settled(self, precision: float) -> Prior:
-        """With this precision where it is left to the data."""
+        """The prior with this precision if it is chosen from the data, else unchanged."""
         return HalfNormal(precision) if self.automatic else self
 
     def gradient(self, theta: Floats) -> Floats:

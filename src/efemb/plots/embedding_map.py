@@ -74,7 +74,6 @@ def embedding_map(
         How many entities to label, the most frequent first (or those with the longest vectors if
         counts are unknown), or a list of them. A label is written in full, or omitted if it
         would cover another one.
-        another one.
     groups : mapping of labels to groups, or one group per entity, optional
         Colors: the seven largest groups have one each, the rest is gray. The name of a group is
         written where most of its members are, unless they are spread over the whole map.

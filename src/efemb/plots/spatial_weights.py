@@ -53,7 +53,6 @@ def spatial_weights(
     neurons : int or list of labels
         Number of neurons to zoom in on, at most 12, or a list of them. A number selects those
         with the largest weights that are far enough apart.
-        weights that are well apart.
     view : pair of int
         Coordinates drawn to the right and upwards; (0, 1) looks from above.
     palette : {"paper", "colorblind"}

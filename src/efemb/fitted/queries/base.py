@@ -1,4 +1,4 @@
-"""Asked: what every group of questions may ask of the model that they are methods of."""
+"""HasFitted: the interface of models that the groups of questions rely on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from efemb.table import Table
 
 
-class Asked:
-    """Something that has a fitted model."""
+class HasFitted:
+    """Anything that has a fitted model."""
 
     if TYPE_CHECKING:
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from efemb.errors import ParameterError
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.queries.base import Asked
+from efemb.fitted.queries.base import HasFitted
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class GroupQueries(Asked):
+class GroupQueries(HasFitted):
     """Questions about models with `structure=Grouped(column)` or `structure=Dynamic(column)`."""
 
     def of_group(self, label: Any) -> FittedEmbedding:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.queries.base import Asked
+from efemb.fitted.queries.base import HasFitted
 from efemb.fitted.selection import accepts
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ServedPageOptions(PageOptions, total=False):
 
 
 @fill_docstrings
-class ModelQueries(Asked):
+class ModelQueries(HasFitted):
     """Questions about the whole model: its page, its quality, its errors and new items."""
 
     @accepts(ServedPageOptions)

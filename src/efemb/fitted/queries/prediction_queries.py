@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.queries.base import Asked
+from efemb.fitted.queries.base import HasFitted
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class PredictionQueries(Asked):
+class PredictionQueries(HasFitted):
     """Questions about a context: what fits it, why, and what would change."""
 
     def predict(self, context: Any, n: int = 10, **options: Any) -> Any:

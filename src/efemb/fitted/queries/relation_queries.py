@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.queries.base import Asked
+from efemb.fitted.queries.base import HasFitted
 from efemb.fitted.selection import PairOptions, accepts
 from efemb.table import Table
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class RelationQueries(Asked):
+class RelationQueries(HasFitted):
     """Questions about pairs of items: complements, substitutes and the extreme pairs."""
 
     @accepts(PairOptions)
@@ -157,8 +157,8 @@ class RelationQueries(Asked):
             under independence (smallest products). Requires `data`.
         %(errors)s
         where : callable, str, boolean array of shape (N,) or labels, optional
-            Both items must be among these. A string selects the labels that contain it, whatever
-            their case; a callable takes a label and returns True or False.
+            Both items must be among these. A string selects the labels that contain it, ignoring
+            case; a callable takes a label and returns True or False.
         exclude : label or labels, optional
             Items that are never listed.
         min_count : float, optional

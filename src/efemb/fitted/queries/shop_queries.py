@@ -11,7 +11,7 @@ from efemb import fitted as questions
 from efemb.errors import ParameterError
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.labeled import LabeledVectors
-from efemb.fitted.queries.base import Asked
+from efemb.fitted.queries.base import HasFitted
 from efemb.fitted.selection import Choice
 from efemb.table import Table
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class ShopQueries(Asked):
+class ShopQueries(HasFitted):
     """Questions about models with terms: groups of rows, new groups, prices."""
 
     # -- households, weeks, stores ----------------------------------------------------------------

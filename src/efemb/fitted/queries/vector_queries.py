@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.queries.base import Asked
+from efemb.fitted.queries.base import HasFitted
 from efemb.fitted.selection import Options, accepts
 from efemb.table import Table
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @fill_docstrings
-class VectorQueries(Asked):
+class VectorQueries(HasFitted):
     """Questions about the vectors themselves: neighbors, dimensions and weights."""
 
     def vectors(self, which: Which = "auto") -> LabeledVectors:
@@ -210,8 +210,8 @@ class VectorQueries(Asked):
             "csr" returns a sparse matrix of shape (N, N) instead, the weight of neighbor m for item
             n in row n and column m; for contexts within a row.
         where : callable, str, boolean array of shape (N,) or labels, optional
-            Only these neighbors are listed. A string selects the labels that contain it, whatever
-            their case; a callable takes a label and returns True or False.
+            Only these neighbors are listed. A string selects the labels that contain it, ignoring
+            case; a callable takes a label and returns True or False.
         exclude : label or labels, optional
             Items that are never listed.
         min_count : float, optional

@@ -26,8 +26,8 @@ class Lagged(Context):
     offsets : sequence of int
         Row offsets, negative for the past; 0 is not a lag.
     of : Context, optional
+        A context that is fixed for each entity (`Neighbors`, `Graph`): its members are seen at
         each offset, with the scale of `Lagged` itself. By default only the entity itself.
-        each offset, scaled as `Lagged` itself says. By default only the entity itself.
     include_self : bool
         Whether the entity's own past and future belong to its context.
     shared : bool

@@ -26,9 +26,9 @@ class Neighbors(Context):
     ----------
     k : int, optional
         Number of neighbors; by default min(10, N - 1).
-    Coordinates of the entities. Without them, and without positions in the data, the
+    positions : array (N, p), optional
+        Coordinates of the entities. Without them, and without positions in the data, the
         neighbors are the k entities with the largest absolute correlation.
-        the k entities of the largest absolute correlation.
     scale, binary
         As in every context.
     """

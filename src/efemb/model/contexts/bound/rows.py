@@ -31,8 +31,8 @@ class RowBags(BoundContext):
         observation is taken out of its own context.
     masked : csr_array (T, N), optional
         Stored entries are neither zero, target nor context.
-    The same rows including held-out entries; by default the data.
-        The same rows with what was taken out of them, by default the data.
+    whole : Dataset, optional
+        The same rows including held-out entries; by default the data.
     pseudo_count : float, optional
         Added to every divisor.
     """
