@@ -1,5 +1,5 @@
 # Every target works as the first command on a fresh machine with Python 3.11+ and make:
-# the virtual environment is made on demand and made again when pyproject.toml changes.
+# the virtual environment is created on demand and updated when pyproject.toml changes.
 #   make test WORKERS=0            without parallel workers
 #   make test ARGS="-k poisson"    any further pytest arguments
 #   make PYTHON=python3.12 check   with a particular interpreter (after make clean)
@@ -26,21 +26,21 @@ BASE ?= HEAD~1
 .PHONY: help venv demo test test-fast test-browser test-cluster fuzz lint check goldens bench bench-compare docs fmt dist clean
 
 help:
-	@echo "make demo    see the package at work"
-	@echo "make test    the whole suite: tests, doctests, coverage"
-	@echo "make test-fast   the tests that are quick, of every area, in less than a minute"
-	@echo "make test-browser   the explorer in a real browser; installs what it needs, where it can"
-	@echo "make test-cluster   what clusters survive: killed workers, drivers, full disks; minutes"
-	@echo "make fuzz MINUTES=10   damaged files, models, arguments and requests; keeps what fails"
-	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make demo    fit real grocery trips and write a report"
+	@echo "make test    run the whole suite: tests, doctests, coverage"
+	@echo "make test-fast   run the quick tests of every area in less than a minute"
+	@echo "make test-browser   test the explorer in a real browser (installs chromium on Debian)"
+	@echo "make test-cluster   kill workers and drivers of local clusters, fill disks (takes minutes)"
+	@echo "make fuzz MINUTES=10   feed in damaged files, models, arguments and requests; keep failures"
+	@echo "make lint    run ruff, mypy and import-linter"
 	@echo "make check   lint and test; CI runs this, then make test-browser"
-	@echo "make goldens keep today's results of the golden fits, where they were meant to change"
-	@echo "make bench   the benchmarks, in their quick form"
+	@echo "make goldens store the current results of the golden fits as the expected ones"
+	@echo "make bench   run the quick version of the benchmarks"
 	@echo "make bench-compare BASE=<rev>   time this tree against another revision, in one job"
-	@echo "make docs    the documentation, in docs/build/index.html"
-	@echo "make fmt     format and fix what can be fixed"
-	@echo "make dist    wheel and source archive in dist/"
-	@echo "make clean   remove everything that was made, $(VENV) too"
+	@echo "make docs    build the documentation in docs/build/index.html"
+	@echo "make fmt     format, and fix what can be fixed automatically"
+	@echo "make dist    build wheel and source archive in dist/"
+	@echo "make clean   remove everything that make created, including $(VENV)"
 
 venv: $(READY)
 
@@ -72,8 +72,8 @@ test: $(READY)
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
 
-# Playwright drives the chromium of the system; only Debian's package manager is asked for one. Types of
-# the page's modules are checked where node is installed.
+# Playwright drives the chromium of the system, which is installed on Debian only. Types of the page's
+# modules are checked if node is installed.
 test-browser: $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check playwright
 	@for name in chromium chromium-browser google-chrome; do \
@@ -93,7 +93,7 @@ test-browser: $(READY)
 fuzz: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(ARGS)
 
-# Minutes of worker deaths; EFEMB_KILLS=50 kills at that many random moments.
+# Takes minutes; EFEMB_KILLS=50 kills workers at that many random moments.
 test-cluster: $(READY)
 	@EFEMB_CLUSTER=1 $(BIN)/python -m pytest -q -s tests/cluster tests/shards/test_dask.py $(ARGS)
 
@@ -118,7 +118,7 @@ bench: $(READY)
 bench-compare: $(READY)
 	@$(BIN)/python -m benchmarks.compare_revisions $(BASE) $(ARGS)
 
-# Examples run while the site is built; what they need is installed first.
+# Building the site runs the examples, so their requirements are installed first.
 docs: $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[dev,docs]"
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/build

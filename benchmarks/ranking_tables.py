@@ -80,18 +80,25 @@ def short_contexts(figures: Figures) -> str:
 
 
 def duels(figures: Figures) -> str:
-    """Differences of the recommended models to EASE and to the best other model."""
-    heads = ["data, model", *(f"to EASE: {figure}" for figure in FIGURES)]
-    heads += [f"to the best other: {figure}" for figure in FIGURES]
-    lines = []
+    """Differences of the recommended models from EASE, and from the best other model."""
+    to_ease, to_best = [], []
     for contest, name in _recommended(figures):
         for asked, entries in (("test", ""), ("all", ", all entries")):
             label = f"{contest}, {asked}: {name} - "
-            to_ease = [_difference(figures, f"{label}EASE: {figure}") for figure in FIGURES]
-            to_best = [_best_other(figures, label, figure) for figure in FIGURES]
-            if set(to_ease + to_best) != {NOTHING}:
-                lines.append([f"{contest}, {name}{entries}", *to_ease, *to_best])
-    return _table(heads, lines)
+            row = f"{contest}, {name}{entries}"
+            to_ease.append(
+                [row, *(_difference(figures, f"{label}EASE: {figure}") for figure in FIGURES)]
+            )
+            to_best.append([row, *(_best_other(figures, label, figure) for figure in FIGURES)])
+    tables = {"Differences from EASE": to_ease, "Differences from the best other model": to_best}
+    return "\n\n".join(
+        f"#### {title}\n\n" + _table(["data, model", *FIGURES], list(filter(_has_figures, rows)))
+        for title, rows in tables.items()
+    )
+
+
+def _has_figures(row: list[str]) -> bool:
+    return set(row[1:]) != {NOTHING}
 
 
 def every_size(figures: Figures) -> str:

@@ -42,7 +42,7 @@ ax = relations(model, milk, min_count=300, data=train)
 ax = embedding_map(model, labels=25)
 
 # %%
-# The same map as a page that answers: search for an item, click a point, draw a lasso, fill a
+# The same map as an interactive page: search for an item, click a point, draw a lasso, fill a
 # basket. ``page.to_html("map.html")`` writes it to a single file.
 page = efemb.explore.prepare(
     model, data=train, test=test, groups=trips.report.get("departments"), names="Trips"

@@ -18,7 +18,7 @@ train, test = ratings.split(test=0.2, seed=0)
 print(train)
 
 # %%
-# Three models, one of them a rival: hierarchical Poisson factorization.
+# Two embeddings and a rival, hierarchical Poisson factorization.
 models = {
     "p-emb": efemb.PoissonEmbedding(20, random_state=0).fit(train),
     "ap-emb": efemb.AdditivePoissonEmbedding(20, random_state=0).fit(train),

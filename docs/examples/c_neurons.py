@@ -20,7 +20,7 @@ print(train)
 
 # %%
 # The context is the 50 nearest neurons. The frames are summarized once, so the cost of a step does
-# not depend on their number.
+# not depend on the number of frames.
 model = efemb.GaussianEmbedding(20, context=efemb.Neighbors(50), random_state=0).fit(train)
 factors = FactorAnalysis(20, random_state=0).fit(train)
 
@@ -34,5 +34,5 @@ print(compare({"g-emb": model, "factor analysis": factors}, test, protocol="leav
 ax = spatial_weights(model, palette="colorblind")
 
 # %%
-# All neurons where they are: click one to see the weights of its neighbors.
+# All neurons at their positions: click one to see the weights of its neighbors.
 page = efemb.explore.prepare(model, data=train, test=test, names="Simulated recording")

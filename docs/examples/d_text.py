@@ -17,7 +17,7 @@ train, test = news.split(test=0.1, seed=0)
 print(train)
 
 # %%
-# Small corpora overfit with long vectors; held-out words show it.
+# Small corpora overfit with long vectors. Held-out words reveal it.
 models = {
     k: efemb.BernoulliTextEmbedding(k, max_iter=3, random_state=0).fit(train) for k in (10, 50)
 }

@@ -37,7 +37,7 @@ class Exponential(efemb.model.families.Family):
 
 
 # %%
-# Waiting times at twelve places along a line; nearby places have similar waiting times.
+# Waiting times at twelve places along a line. Nearby places have similar waiting times.
 rng = np.random.default_rng(0)
 busy = np.exp(0.4 * np.cumsum(rng.normal(size=(600, 12)), axis=1))
 waits = rng.exponential(busy)

@@ -2,8 +2,8 @@
 Your own combination of embedding and context
 =============================================
 
-How embeddings and contexts make the natural parameter is a modeling choice. The paper focuses on
-their inner product; a combination of your own is its value and its derivative, in NumPy.
+How an embedding and its context combine into the natural parameter is a modeling choice. The
+paper focuses on their inner product. A combination of your own needs its value and derivative.
 """
 
 # %%
@@ -33,7 +33,7 @@ class UserTimesContext(Combine):
 efemb.checks.check_combine(UserTimesContext(), n_components=4)
 
 # %%
-# Every signal follows the mean of the two before it, but half of the users turn it around.
+# Every signal follows the mean of the two before it, but half of the users invert it.
 rng = np.random.default_rng(0)
 users = rng.integers(0, 20, 900)
 sign = np.where(users < 10, 1.0, -1.0)

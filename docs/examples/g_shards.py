@@ -52,8 +52,8 @@ print(efemb.shards.score(model, store.test))
 print(model.similar("yogurt", n=4))
 
 # %%
-# Two workers: four replicas of the model train apart and are averaged in every pass. Threads stand
-# in for processes here (``processes=False``); the bits would be the same on any number of machines.
+# Two workers: four replicas of the model train separately and are averaged in every pass. Threads
+# replace processes here (``processes=False``); any number of machines would give the same bits.
 from dask.distributed import Client, LocalCluster  # noqa: E402
 
 options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}

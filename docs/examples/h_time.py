@@ -2,12 +2,12 @@
 What changed, and when
 ======================
 
-Embeddings that move: two products exchange their roles in the course of a year.
+Embeddings that change over time: two products swap roles during a year.
 """
 
 # %%
 # Simulated trips of 12 months. Six recipes each have two partners; from July on, the partners of
-# two recipes have changed places. A product with a constant role is there to compare with.
+# two recipes are swapped. A product with a constant role serves as a comparison.
 import numpy as np
 
 import efemb
@@ -27,28 +27,28 @@ trips = efemb.Dataset(
 )
 
 # %%
-# Context vectors are those of the whole year, which aligns the months.
+# All months share their context vectors, which aligns them.
 structure = efemb.Dynamic("month", precision=10)
 model = efemb.PoissonEmbedding(12, structure=structure, random_state=0).fit(trips)
 for at in (1, 12):
     print(at, model.complements("basil", n=1, at=at)["label"][0])
 
 # %%
-# How far embeddings moved since January. Slices without an item would be hollow.
+# Distance of embeddings from January. Slices without an item would have hollow markers.
 path = model.trajectory(["basil", "olives", "salsa"], data=trips)
 ax = trajectory(path)
 
 # %%
-# When: the rows before and after each month, against months that are shuffled among the rows.
+# When? The rows before and after each month, compared with months shuffled among the rows.
 # sphinx_gallery_thumbnail_number = 2
 when = model.change_points("basil", trips, n=11, n_permutations=99)
 print(when[:3])
 ax = change_points(when)
 
 # %%
-# What: all products by the difference between the two halves of the year, in standard errors. An
-# embedding is a compromise where there are fewer components than products, so that products whose
-# own role is constant may move a little as well.
+# What? All products by the difference between the two halves of the year, in standard errors. With
+# fewer components than products an embedding is a compromise, so products with a constant role may
+# move a little, too.
 what = model.drift(trips, n=12)
 print(what)
 ax = answer(what, value="ratio")

@@ -183,11 +183,9 @@ def test_tables_of_differences() -> None:
         rows.append(row(f"{asked}popularity: log-likelihood", 0.25, beside="error 0.0100"))
         rows.append(row(f"{asked}item-kNN (cosine): recall@10", -0.015, beside="error 0.0080"))
     results = Figures([figures("ranking", *rows)])
-    line = ranking_tables.duels(results).splitlines()[-1]
-    assert line == (
-        "| Groceries, efemb BasketEmbedding | **-.012 ± .004** | – | – | – | "
-        "+.002 ± .001 (Blend) | – | – | – |"
-    )
+    lines = ranking_tables.duels(results).splitlines()
+    assert "| Groceries, efemb BasketEmbedding | **-.012 ± .004** | – | – | – |" in lines
+    assert lines[-1] == "| Groceries, efemb BasketEmbedding | +.002 ± .001 (Blend) | – | – | – |"
     four = " | ".join(["+.250 ± .010 / -.015 ± .008"] * 4)
     assert ranking_tables.every_size(results).splitlines()[-1] == (
         f"| Groceries, efemb BasketEmbedding | {four} |"
