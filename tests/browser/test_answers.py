@@ -54,6 +54,14 @@ def labels_to_codes(model: Any, table: Any) -> list[int]:
     return [model.fitted().entities.index_of(label) for label in table["label"]]
 
 
+def relations(model: Any, question: str, label: str, data: Any) -> Any:
+    """A table as a page lists it: without items whose contexts differ."""
+    if question == "complements":
+        return model.complements(label, 10, data=data)
+    table = model.substitutes(label, 10, apart=True, data=data)
+    return table.to_pandas()[lambda frame: frame["kind"] != "apart"]
+
+
 def test_the_same_ten_for_a_thousand_items(visit: Callable, written: Callable) -> None:
     """3,000 items in 50 dimensions; similar by rho and alpha, and complements, in order."""
     model = shop(3000, 50)
@@ -135,8 +143,7 @@ def test_relations_with_and_without_data(visit: Callable, written: Callable, dat
     page = visit(written(model, data=evidence, methods="pca")).open().page
     for item, label in enumerate(trips().entities):
         for question in ("complements", "substitutes"):
-            options = {"apart": True} if question == "substitutes" else {}
-            table = getattr(model, question)(label, 10, data=evidence, **options)
+            table = relations(model, question, label, evidence)
             rows = ask(page, question, item=item)
             assert codes(rows) == labels_to_codes(model, table), (question, label)
             for name in set(table.columns) & {
@@ -210,8 +217,7 @@ def test_slices_answer_like_their_models(visit: Callable, written: Callable, mak
             rows = ask(page, "similar", item=item, space="rho", group=group)
             assert codes(rows) == labels_to_codes(model, of_group.similar(names[item], 10))
             for question in ("complements", "substitutes"):
-                options = {"apart": True} if question == "substitutes" else {}
-                table = getattr(of_group, question)(names[item], 10, data=evidence, **options)
+                table = relations(of_group, question, names[item], evidence)
                 rows = ask(page, question, item=item, group=group)
                 assert codes(rows) == labels_to_codes(model, table), (question, label, item)
         context = [names[3]] if evidence is None else {names[3]: 1}

@@ -140,7 +140,7 @@ def test_a_lasso_selects_and_exports(visit: Callable, written: Callable, tmp_pat
     assert "'=1+1,cell" in labels or "=1+1,cell" not in labels  # no formula
     one.page.click("text=Clear")
     one.settle()
-    assert "Draw a lasso around" in one.page.inner_text("#panel")
+    assert "draw around points" in one.page.inner_text("#panel")
 
 
 def test_a_basket_by_clicks(visit: Callable, written: Callable) -> None:
@@ -397,7 +397,7 @@ def test_time_is_chosen_and_followed(visit: Callable, written: Callable, served:
         labels = list(trips().entities)
         ends = [model.of_group(week).parameters.rho for week in (0, 3)]
         moved = np.linalg.norm(ends[1] - ends[0], axis=1)
-        assert one.items("Moved most from 0 to 3")[0] == labels[np.argmax(moved)][:300]
+        assert one.items("Moved most from week 0 to 3")[0] == labels[np.argmax(moved)][:300]
         one.search("item 7")
         path = model.trajectory("item 7", data=data)
         assert one.items("By week") == ["0", "1", "2", "3"]

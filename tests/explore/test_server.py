@@ -74,8 +74,9 @@ def test_answers_are_those_of_the_model(shop: TestClient, item: int) -> None:
     same_rows(of_alpha, model.similar(label, 3, which="alpha"), model)
     given_rows = model.complements(label, data=trips())
     same_rows(ask(shop, "complements", item=item), given_rows, model)
-    substitutes = model.substitutes(label, data=trips(), apart=True)
-    same_rows(ask(shop, "substitutes", item=item), substitutes, model)
+    table = model.substitutes(label, data=trips(), apart=True)
+    close = [row for row in table if row["kind"] != "apart"]
+    same_rows(ask(shop, "substitutes", item=item), close, model)
     analogy = ask(shop, "analogy", positive=[item, 1], negative=[2], n=4)
     same_rows(analogy, model.analogy([label, labels[1]], [labels[2]], 4), model)
     other = ask(shop, "similar", model=1, item=item)
@@ -135,7 +136,11 @@ def test_the_whole_of_a_mixture_completes_baskets() -> None:
         same_rows(answer, model.complete({labels[3]: 2}, **row), model)
         parts = ask(client, "explain", basket=[[3, 2]], item=11, row=row)
         table = model.explain({labels[3]: 2}, labels[11], **row)
-        assert [part["term"] for part in parts] == table["expert"].tolist()
+        assert parts[0]["term"] in table["expert"][0]
+        for part in parts:  # powers of one kind of expert are one share
+            kind = [row for row in table if row["expert"].startswith(part["term"])]
+            whole = sum(row["responsibility"] for row in kind)
+            assert part["contribution"] == pytest.approx(whole)
         assert sum(part["contribution"] for part in parts) == pytest.approx(1.0)
     same_rows(ask(client, "similar", item=3), model.similar(labels[3]), model)
     assert client.post("/api/complete", json={"basket": [], "row": {"x": 1}}).status_code == 400
@@ -151,7 +156,7 @@ def test_prices_and_groups_of_rows() -> None:
         client, "what_if", basket=[[3, 1]], row={"week": 3}, table="price", item=7, factor=0.5
     )
     expected = model.what_if({labels[3]: 1}, n=10, week=3, price={labels[7]: 0.5})
-    same_rows(answer, expected, model)
+    same_rows(answer, [row for row in expected if row["change"] != 0], model)
     assert answer[0]["ratio"] != pytest.approx(1.0, abs=1e-6)
     for wrong in ({"table": "cost"}, {"factor": -1}, {"factor": "x"}, {"item": 99}):
         body = {"table": "price", "item": 7, "factor": 0.5, "row": {"week": 3}, **wrong}

@@ -120,7 +120,7 @@ def make_payload(contents: Contents) -> Payload:
     payload.header |= {
         "marks": MARKS,
         "lists": describe_lists(payload.header),
-        "plot": plot_settings(),
+        "plot": plot_settings(model.n_entities),
         "choices": describe_choices(payload.header),
     }
     return payload
@@ -155,12 +155,14 @@ def _add_items(payload: Payload, contents: Contents) -> None:
     counts = contents.model.entities.counts
     if isinstance(contents.support, Support):  # the rows that lift and shares are about
         counts = contents.support.counts
+    n = contents.model.n_entities
+    # Of labels on the map; without counts in any order that is not one of places or names.
     order = (
-        np.arange(contents.model.n_entities)
+        np.random.default_rng(0).permutation(n)
         if counts is None
         else np.argsort(-counts, kind="stable")
     )
-    payload.arrays["order"] = order.astype(np.int32)  # of labels on the map
+    payload.arrays["order"] = order.astype(np.int32)
     if counts is not None:
         payload.arrays["counts"] = counts.astype(np.float32)
         payload.header["frequent"] = [

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 N_ANSWERS, MOST_ANSWERS = 10, 200
 MOST_MEMBERS = 1_000
 METHODS = (*PROJECTIONS, POSITIONS)
-SUPPORT = ("count", "together", "lift", "lift_low", "lift_high")
+SUPPORT = ("together", "lift", "lift_low", "lift_high")
 NO_ROW: Mapping[str, Any] = MappingProxyType({})
 Check = Callable[[Any], Any]
 
@@ -144,7 +144,7 @@ class Desk:
         """Items with similar vectors."""
         which: Literal["rho", "alpha"] = "alpha" if space == "alpha" else "rho"
         table = self._of(group).similar(self.labels[item], n, which=which)
-        return self._rows(table, "similarity", "count")
+        return self._rows(table, "similarity")
 
     def analogy(
         self,
@@ -157,7 +157,7 @@ class Desk:
         if not positive:
             raise BadRequestError("positive needs at least one item")
         plus, minus = ([self.labels[code] for code in side] for side in (positive, negative))
-        return self._rows(self._of(group).analogy(plus, minus, n), "similarity", "count")
+        return self._rows(self._of(group).analogy(plus, minus, n), "similarity")
 
     def complements(self, item: int, n: int = N_ANSWERS, group: int | None = None) -> Any:
         """Items that another one makes more likely."""
@@ -168,9 +168,10 @@ class Desk:
         return self._rows(table, "score", "kind", "low", "high", *SUPPORT)
 
     def substitutes(self, item: int, n: int = N_ANSWERS, group: int | None = None) -> Any:
-        """Items that share their contexts without coming together."""
+        """Items that share their contexts without coming together, then those that might."""
         table = self._of(group).substitutes(self.labels[item], n, apart=True, **self.pair_options)
-        return self._rows(table, "score", "context_similarity", "kind", *SUPPORT)
+        rows = self._rows(table, "score", "context_similarity", "kind", *SUPPORT)
+        return [row for row in rows if row["kind"] != "apart"]
 
     def trajectory(self, item: int) -> Any:
         """An item in every slice of time."""
@@ -198,15 +199,13 @@ class Desk:
         """What another price of an item changes."""
         changes: dict[str, Any] = {table: {self.labels[item]: factor}}
         answer = self.model.what_if(self._context(dict(basket)), n=n, **row, **changes)
-        return self._rows(answer, "before", "after", "change", "ratio")
+        rows = self._rows(answer, "before", "after", "change", "ratio")
+        return [row for row in rows if row["change"] != 0]
 
     def explain(self, basket: dict[Any, float], item: int, row: Mapping[str, Any] = NO_ROW) -> Any:
         """What each member of a basket, and each term, adds to the prediction of an item."""
         if self.whole is not None:
-            return [
-                {"term": share["expert"], "contribution": share["responsibility"]}
-                for share in self.whole.explain(basket, self.labels[item], **row)
-            ]
+            return _sum_by_kind(self.whole.explain(basket, self.labels[item], **row))
         table = self.model.explain(self._context(basket), self.labels[item], **row)
         return [{"term": str(part["term"]), "contribution": part["contribution"]} for part in table]
 
@@ -220,7 +219,7 @@ class Desk:
         answer = {"central": model.similar(middle, 5, where=inside)}
         if not inside.all():
             answer["near"] = model.similar(middle, 5, where=~inside)
-        rows = {name: self._rows(table, "similarity", "count") for name, table in answer.items()}
+        rows = {name: self._rows(table, "similarity") for name, table in answer.items()}
         return {"near": [], **rows}
 
     def weights(self, item: int) -> Any:
@@ -234,6 +233,16 @@ class Desk:
         with self.busy:  # a map takes a while: one at a time
             points = self.contents.maps.points(space, method)
         return points.ravel().round(5).tolist()
+
+
+def _sum_by_kind(experts: Table) -> list[dict[str, Any]]:
+    """Shares of the kinds of experts of a mixture, such as those of all powers of `pairs`."""
+    shares: dict[str, float] = {}
+    for row in experts:
+        kind = row["expert"].partition("^")[0].partition(" (")[0]
+        shares[kind] = shares.get(kind, 0.0) + row["responsibility"]
+    largest = sorted(shares.items(), key=lambda share: -share[1])
+    return [{"term": kind, "contribution": share} for kind, share in largest]
 
 
 def check_integer(low: int, high: int) -> Check:

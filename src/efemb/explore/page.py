@@ -21,6 +21,7 @@ MODULES = (
     *("load.js", "answers.js", "dom.js", "map.js"),
     *("panels.js", "search.js", "state.js", "main.js"),
 )
+POINT_SIZES = ((30_000, 3), (3_000, 4.5), (300, 7), (0, 10))  # pixels, from so many items on
 STYLES = ("surface.css", "style.css")
 _IMPORT = re.compile(r"^import\s[^;]*?from\s+\"\./[\w.]+\";\n", re.M)
 _EXPORT = re.compile(r"^export ", re.M)
@@ -75,9 +76,10 @@ def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
     return lists
 
 
-def plot_settings() -> dict[str, Any]:
+def plot_settings(n_items: int) -> dict[str, Any]:
     """What plotly is told for every map."""
     settings: dict[str, Any] = json.loads(page_file("plot.json"))
+    settings["size"] = next(size for least, size in POINT_SIZES if n_items >= least)
     return settings
 
 

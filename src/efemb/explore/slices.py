@@ -68,7 +68,7 @@ def add_slices(
         payload.arrays["drift"] = distance = _distances(model)
         moved = _tested_drift(model, data, progress) if errors is not None else None
         payload.header["slices"]["drift"] = {
-            "title": f"Moved most from {labels[0]} to {labels[-1]}",
+            "title": f"Moved most from {column} {labels[0]} to {labels[-1]}",
             "value": "ratio" if moved else "distance",
             "rows": moved
             or [

@@ -26,9 +26,9 @@ export function shortLabel(label, width) {
 
 /** @param {string} tag @param {Record<string, any>} properties @returns {any} */
 export function element(tag, properties, ...children) {
-  const { namespaceURI } = document.documentElement, isDrawing = tag === "svg" || tag === "polyline";
-  const node = /** @type {HTMLElement} */ (
-    document.createElementNS(isDrawing ? "http://www.w3.org/2000/svg" : namespaceURI, tag));
+  const isDrawing = tag === "svg" || tag === "polyline";
+  const namespace = isDrawing ? "http://www.w3.org/2000/svg" : document.documentElement.namespaceURI;
+  const node = /** @type {HTMLElement} */ (document.createElementNS(namespace, tag));
   for (const [name, value] of Object.entries(properties)) {
     if (name === "style") Object.assign(node.style, value);
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -58,9 +58,11 @@ export const button = (text, onclick, properties, ...more) => (
  */
 export function refill(container, nodes, alike) {
   const controls = () => [...container.querySelectorAll("button, input, select")];
-  const place = controls().findIndex((control) => control === document.activeElement);
+  const place = controls().indexOf(document.activeElement);
   container.replaceChildren(...nodes);
-  if (place >= 0) ((alike && controls()[place]) || container).focus();
+  if (place < 0) return;
+  const next = alike ? controls()[place] : null;
+  (next || container).focus();
 }
 
 /** Rows as a file of comma-separated values. @param {string} name @param {(string | number)[][]} rows */

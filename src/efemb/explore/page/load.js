@@ -2,16 +2,15 @@
 
 /** @import { Header, Payload, Surface } from "./types" */
 
-/** @type {Record<string, any>} */ const ARRAY_TYPES = {
-  f4: Float32Array, f8: Float64Array, i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array,
-};
+const FLOATS = { f4: Float32Array, f8: Float64Array };
+const INTEGERS = { i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
+/** @type {Record<string, any>} */ const ARRAY_TYPES = { ...FLOATS, ...INTEGERS };
 
 /** What the page carries under a name: compressed bytes as text. @param {string} id */
 function unpack(id) {
   const text = document.getElementById(id)?.textContent || "";
-  const decode = /** @type {any} */ (Uint8Array).fromBase64;
-  const binary = decode ? "" : atob(text), bytes = decode ? decode(text) : new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const decode = /** @type {any} */ (Uint8Array).fromBase64;  // new in 2025
+  const bytes = decode ? decode(text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
 }
 
@@ -19,11 +18,13 @@ function unpack(id) {
 export async function loadPayload(number, served) {
   const response = served ? await fetch(`api/payload/${number}`) : unpack(`payload-${number}`);
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  const buffer = await response.arrayBuffer(), size = new DataView(buffer).getUint32(4, true);
+  const buffer = await response.arrayBuffer();
+  const size = new DataView(buffer).getUint32(4, true);
   /** @type {Header} */ const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
   const read = (name) => {
     const { type, shape, offset } = header.arrays[name];
-    return new ARRAY_TYPES[type](buffer, 8 + size + offset, shape.reduce((all, side) => all * side, 1));
+    const length = shape.reduce((product, side) => product * side, 1);
+    return new ARRAY_TYPES[type](buffer, 8 + size + offset, length);
   };
   const arrays = Object.entries(header.arrays).map(([name, { bits }]) => (
     [name, bits ? restoreVectors(read(name), read(`${name}.scale`), bits / 8) : read(name)]));
@@ -32,13 +33,13 @@ export async function loadPayload(number, served) {
 
 /** Vectors from planes of bytes in two's complement, the lowest first, and a scale for each row. */
 function restoreVectors(bytes, scale, planes) {
-  const vectors = new Float32Array(bytes.length / planes), unused = 32 - 8 * planes;
-  for (let row = 0, i = 0; row < scale.length; row++) {
-    for (const end = ((row + 1) * vectors.length) / scale.length; i < end; i++) {
-      let number = 0;
-      for (let plane = 0; plane < planes; plane++) number |= bytes[plane * vectors.length + i] << (8 * plane);
-      vectors[i] = ((number << unused) >> unused) * scale[row];
-    }
+  const vectors = new Float32Array(bytes.length / planes);
+  const k = vectors.length / scale.length;
+  const unused = 32 - 8 * planes;
+  for (let i = 0; i < vectors.length; i++) {
+    let number = 0;
+    for (let plane = 0; plane < planes; plane++) number |= bytes[plane * vectors.length + i] << (8 * plane);
+    vectors[i] = ((number << unused) >> unused) * scale[Math.floor(i / k)];
   }
   return vectors;
 }
@@ -60,7 +61,7 @@ export async function openSurface(container, served) {
     const textContent = await unpack("plotly").text();
     document.head.append(Object.assign(document.createElement("script"), { textContent }));
   }
-  if (!inside.Plotly) throw new Error("this browser cannot load the map");
-  const { Plotly, document: one } = inside;
-  return { Plotly, document: one, root: served ? one.body : container };
+  const { Plotly, document: own } = inside;
+  if (!Plotly) throw new Error("this browser cannot load the map");
+  return { Plotly, document: own, root: served ? own.body : container };
 }

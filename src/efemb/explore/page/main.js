@@ -16,78 +16,91 @@ const OF_ITEM = ["item", "analogy", "compare"];  // panels that are about the se
 const DRAWN = ["map", "color", "solid", "theme"];  // parts of the state that maps show
 const WHOLE = { "xaxis.autorange": true, "yaxis.autorange": true };
 const DARK = matchMedia("(prefers-color-scheme: dark)");
+const WIDE = 800;  // pixels; the legend would cover the map of a phone
 
 /** One or two models, the panels of the first, and everything a person can do. */
 export class Explorer {
   /** @type {number[]} */ selection = [];
-  explained = -1;
+  explained = -1;  // the item of the explanation
   asked = 0;
   subject = "";
 
   /** @param {ModelView[]} views @param {Surface} surface */
   constructor(views, surface) {
     const [map, other] = views;
+    const { choices } = map.header;
     this.views = views;
     this.surface = surface;
     this.map = map;
-    this.header = map.header;
-    this.arrays = map.arrays;
-    this.labels = map.labels;
-    this.find = map.find;
     this.ask = map.ask;
-    this.first = readState("", this.header.choices, this.find);
-    this.state = readState(location.hash.slice(1), this.header.choices, this.find);
+    this.first = readState("", choices, map.find);
+    this.state = readState(location.hash.slice(1), choices, map.find);
     map.limits = this.state.view;
     map.onClick = (code) => this.selectItem(code);
     map.onSelect = (codes) => this.setSelection(codes);
-    map.onView = (view) => { this.state.view = view; this.keepState(); };
-    if (other) other.onClick = (code) => this.selectLabel(other.labels[code]);
+    map.onView = (view) => {
+      this.state.view = view;
+      this.keepState();
+    };
+    if (other) other.onClick = (code) => this.selectItem(map.find(other.labels[code]));
   }
 
   /** What is chosen, by the names that questions have for it. @returns {Record<string, any>} */
   get given() {
-    const { slices, spaces, prediction } = this.header, { map, slice } = this.state;
-    const space = map.split(".")[1], group = slice ? Number(slice) : undefined;
+    const { slices, spaces, prediction: { terms } } = this.map.header;
+    const { map, slice } = this.state;
+    const space = map.split(".")[1];
     /** @type {Record<string, any>} */ const row = {};
-    for (const [name, text] of Object.entries(this.state.row).filter(([, one]) => one !== "")) {
-      const { kind, choices } = prediction.terms.find(({ columns: [one] }) => one === name) || {};
-      row[name] = kind === "number" ? Number(text) : choices?.find((one) => `${one}` === text) ?? text;
+    for (const [name, text] of Object.entries(this.state.row)) {
+      const { kind, choices } = terms.find(({ columns }) => columns[0] === name) || {};
+      const chosen = choices?.find((choice) => String(choice) === text) ?? text;
+      if (text) row[name] = kind === "number" ? Number(text) : chosen;
     }
     if (slices && slice) row[slices.column] = slices.labels[Number(slice)];
-    const asked = spaces.includes(space) ? space : spaces[0];  // positions are no vectors
-    return { ...this.state, row, group, column: slices?.column, space: asked };
+    return {
+      ...this.state,
+      row,
+      group: slice ? Number(slice) : undefined,
+      column: slices?.column,
+      space: spaces.includes(space) ? space : spaces[0],  // positions are no vectors
+    };
   }
 
   /** Change the state and show what follows. @param {Partial<State>} changes */
   set(changes) {
-    Object.assign(this.state, "map" in changes ? { view: null } : {}, changes);
-    for (const view of "map" in changes ? this.views : []) view.limits = null;
+    Object.assign(this.state, changes);
+    if ("map" in changes) {
+      this.state.view = null;
+      for (const view of this.views) view.limits = null;
+    }
     return DRAWN.some((name) => name in changes) ? this.draw() : this.showPanel();
   }
 
-  /** @param {number} code */
+  /** @param {number} code below 0 if the first model does not have the item */
   selectItem(code) {
+    if (code < 0) return undefined;
     const { tab } = this.state;
-    for (const view of this.views) view.reveal(view.find(this.labels[code]));
+    for (const view of this.views) view.reveal(view.find(this.map.labels[code]));
     return this.set({ item: code, tab: OF_ITEM.includes(tab) ? tab : this.first.tab });
-  }
-
-  /** Select an item by a label of either model, if the first one has it. @param {string} label */
-  selectLabel(label) {
-    if (this.find(label) >= 0) this.selectItem(this.find(label));
   }
 
   /** @param {number} code */
   addToBasket(code) {
-    if (this.header.prediction.refused) return this.showPanel();
+    if (this.map.header.prediction.refused) return;
     this.state.tab = "basket";
-    return this.setAmount(code, (new Map(this.state.basket).get(code) || 0) + 1);
+    this.setAmount(code, (new Map(this.state.basket).get(code) || 0) + 1);
   }
 
   /** @param {number} code @param {number} amount */
   setAmount(code, amount) {
     const basket = [...new Map(this.state.basket).set(code, amount)];
-    return this.set({ basket: basket.filter((pair) => pair[1] > 0) });
+    return this.set({ basket: basket.filter(([, kept]) => kept > 0) });
+  }
+
+  /** Explain why an item goes with the basket. @param {number} code */
+  explain(code) {
+    this.explained = code;
+    return this.showPanel();
   }
 
   toggleLasso(mode = this.map.mode === "lasso" ? "pan" : "lasso") {
@@ -106,29 +119,39 @@ export class Explorer {
 
   /** Fill the panel; of two questions in a row, the answer to the later one stays. */
   async showPanel() {
-    const turn = ++this.asked, { tab, item, basket, slice } = this.state;
-    refill(byId("tabs"), this.header.choices.tab.map(([key, title]) => button(
-      key === "basket" && basket.length ? `${title} (${basket.length})` : title,
-      () => this.set({ tab: key }),
-      { role: "tab", id: `tab-${key}`, "aria-selected": key === tab, "aria-controls": "panel" },
-    )), true);
+    const turn = ++this.asked;
+    const { tab, item, slice } = this.state;
+    this.showTabs();
     byId("slice").value = slice;
     this.keepState();
-    const { nodes, lit } = await showTab(this), subject = `${tab} ${item} ${this.selection.length}`;
+    const { nodes, lit } = await showTab(this);
     if (turn !== this.asked) return;
-    refill(byId("panel"), nodes, subject === this.subject);
-    if (subject !== this.subject) byId("panel").scrollTop = 0;  // but not if only an amount changed
+    const subject = `${tab} ${item} ${this.selection.length}`;
+    const isSame = subject === this.subject;  // only an amount changed, for example
     this.subject = subject;
-    const label = item === null || !OF_ITEM.includes(tab) ? null : this.labels[item];
+    refill(byId("panel"), nodes, isSame);
+    if (!isSame) byId("panel").scrollTop = 0;
+    const label = item !== null && OF_ITEM.includes(tab) ? this.map.labels[item] : null;
     for (const view of this.views) {
-      view.light(lit.filter((mark) => mark.view === view), label === null ? -1 : view.find(label));
+      const marks = lit.filter((mark) => mark.view === view);
+      view.light(marks, label === null ? -1 : view.find(label));
     }
     document.documentElement.dataset.turn = String(turn);
   }
 
+  showTabs() {
+    const { tab, basket } = this.state;
+    const tabs = this.map.header.choices.tab.map(([key, title]) => button(
+      key === "basket" && basket.length ? `${title} (${basket.length})` : title,
+      () => this.set({ tab: key }),
+      { role: "tab", id: `tab-${key}`, "aria-selected": key === tab, "aria-controls": "panel" },
+    ));
+    refill(byId("tabs"), tabs, true);
+  }
+
   keepState() {
     try {
-      history.replaceState(null, "", `#${writeState(this.state, this.first, this.labels)}`);
+      history.replaceState(null, "", `#${writeState(this.state, this.first, this.map.labels)}`);
     } catch {
       // In the frame of a notebook there is no address to keep it in.
     }
@@ -136,33 +159,40 @@ export class Explorer {
 
   /** Draw the maps, then the panel and what it lights on them. */
   async draw() {
-    const { map, solid, theme = "" } = this.state, status = byId("status");
+    const { map, solid, theme } = this.state;
     const look = theme || (DARK.matches ? "dark" : "light");
     for (const one of [document, this.surface.document]) one.documentElement.dataset.theme = look;
     byId("theme").textContent = look === "dark" ? "Light" : "Dark";
-    status.textContent = this.arrays[map] ? "Drawing the map…" : "Making the map: this takes a minute…";
+    const isMade = map in this.map.arrays;
+    byId("status").textContent = isMade ? "Drawing the map…" : "Making the map: this takes a minute…";
     try {
       for (const view of this.views) await view.show(this.state);
-      status.textContent = "";
+      byId("status").textContent = "";
     } catch (error) {
-      status.textContent = /** @type {Error} */ (error).message;
+      byId("status").textContent = /** @type {Error} */ (error).message;
     }
-    const { title, buckets } = this.map.coloring;
-    const lines = [...buckets].sort((a, b) => Number(a.isRest) - Number(b.isRest))
-      .map(({ name, color }) => element("li", {}, swatch(color), labelNode(name, 38)));
-    byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
+    this.showLegend();
     byId("solid").hidden = this.map.dimensions < 3;
     byId("solid").setAttribute("aria-pressed", solid);
+    for (const id of ["in", "out", "whole", "lasso"]) byId(id).disabled = !this.map.isFlat;
     return this.showPanel();
   }
 
+  showLegend() {
+    const { title, buckets } = this.map.coloring;
+    const ordered = [...buckets].sort((a, b) => Number(a.isRest) - Number(b.isRest));
+    const lines = ordered.map(({ name, color }) => element("li", {}, swatch(color), labelNode(name, 38)));
+    byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
+  }
+
   connect() {
-    const { n, noun, slices, choices } = this.header;
-    const name = this.views.map((view) => view.header.name).join(" and ");
-    byId("legend").open = innerWidth > 800;  // it would cover the map of a phone
-    byId("title").textContent = document.title = name;
+    const { header: { n, noun, slices, choices }, labels, arrays } = this.map;
+    document.title = this.views.map((view) => view.header.name).join(" and ");
+    byId("title").textContent = document.title;
+    byId("legend").open = innerWidth > WIDE;
+    byId("slice-name").textContent = slices?.column || "";
     byId("search").placeholder = `Search ${n.toLocaleString("en")} ${noun}s  ( / )`;
-    connectSearch(byId("search"), byId("found"), this.labels, this.arrays.order, (code) => {
+    connectSearch(byId("search"), byId("found"), labels, arrays.order, (code) => {
       byId("panel").focus();
       this.selectItem(code);
     });
@@ -172,7 +202,6 @@ export class Explorer {
       byId(part).value = /** @type {any} */ (this.state)[part];
       byId(part).addEventListener("change", () => this.set({ [part]: byId(part).value }));
     }
-    byId("slice-name").textContent = slices?.column || "";
     for (const [id, action] of Object.entries(this.actions)) byId(id).addEventListener("click", action);
     for (const one of new Set([document, this.surface.document])) {
       one.addEventListener("keydown", (event) => this.press(event));
@@ -193,7 +222,10 @@ export class Explorer {
     find: () => byId("search").focus(),
     see: () => this.setSelection(this.map.visible()),
     add: () => this.state.item !== null && this.addToBasket(this.state.item),
-    clear: () => { this.state.item = null; this.setSelection([], this.state.tab); },
+    clear: () => {
+      this.state.item = null;
+      this.setSelection([], this.state.tab);
+    },
   };
 
   /** Buttons say which key presses them. @param {KeyboardEvent} event */
@@ -208,15 +240,17 @@ export class Explorer {
 }
 
 async function start() {
-  const { served, models } = document.documentElement.dataset, isServed = served === "true";
+  const { served, models } = document.documentElement.dataset;
+  const isServed = served === "true";
   const opening = openSurface(byId("maps"), isServed);  // first: it takes longest
   const loading = Array.from({ length: Number(models) }, (_, number) => loadPayload(number, isServed));
   const [surface, ...payloads] = await Promise.all([opening, ...loading]);
-  const app = new Explorer(payloads.map((payload, number) => (
-    new ModelView(payload, isServed ? askServer(number) : askPage(payload), surface))), surface);
-  app.connect();
-  await app.draw();
-  Object.assign(globalThis, { explorer: app });
+  const views = payloads.map((payload, number) => (
+    new ModelView(payload, isServed ? askServer(number) : askPage(payload), surface)));
+  const explorer = new Explorer(views, surface);
+  explorer.connect();
+  await explorer.draw();
+  Object.assign(globalThis, { explorer });
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 

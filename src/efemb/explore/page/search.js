@@ -9,11 +9,12 @@ import { element } from "./dom.js";
  */
 function findLabels(folded, order, text) {
   const words = text.split(" ");
-  const rank = (label) => (label.startsWith(text) ? Number(label !== text)
-    : label.includes(` ${text}`) ? 2 : words.every((word) => label.includes(word)) ? 3 : 4);
-  /** @type {number[][]} */ const ranked = [[], [], [], [], []];
-  for (const code of text ? order : []) ranked[rank(folded[code])].push(code);
-  return ranked.slice(0, 4).flat().slice(0, 12);
+  const codes = [...order].filter((code) => words.every((word) => folded[code].includes(word)));
+  const like = (isLike) => codes.filter((code) => isLike(folded[code]));
+  const equal = like((label) => label === text);
+  const starting = like((label) => label.startsWith(text));
+  const inside = like((label) => label.includes(` ${text}`));
+  return [...new Set([...equal, ...starting, ...inside, ...codes])].slice(0, 12);
 }
 
 /**
@@ -21,20 +22,26 @@ function findLabels(folded, order, text) {
  * @param {Int32Array} order @param {(code: number) => void} choose
  */
 export function connectSearch(input, list, labels, order, choose) {
-  /** @type {string[]} */ let folded = [];
+  const oneLine = (text) => text.slice(0, 200).replace(/\s+/g, " ").trim();
+  /** In lower case, once somebody searches. @type {string[]} */ let folded = [];
   /** @type {number[]} */ let codes = [];
-  const oneLine = (label) => label.slice(0, 200).replace(/\s+/g, " ").trim();
-  const take = (code) => { codes = []; input.value = ""; choose(code); };
+  const take = () => {
+    if (!codes.length) return;
+    input.value = "";
+    choose(codes[0]);
+    codes = [];
+  };
   input.addEventListener("input", (/** @type {any} */ { inputType }) => {
+    const text = oneLine(input.value).toLowerCase();
     if (!folded.length) folded = labels.map((label) => oneLine(label).toLowerCase());
-    codes = findLabels(folded, order, oneLine(input.value).toLowerCase());
-    input.setCustomValidity(codes.length || !input.value ? "" : "nothing found");
+    codes = text ? findLabels(folded, order, text) : [];
+    input.setCustomValidity(codes.length || !text ? "" : "nothing found");
     list.replaceChildren(...codes.map((code) => element("option", { value: oneLine(labels[code]) })));
     // A completion was clicked: it is the first, being equal.
-    if (codes.length && inputType === "insertReplacementText") take(codes[0]);
+    if (inputType === "insertReplacementText") take();
   });
   input.addEventListener("keydown", ({ key }) => {
-    if (key === "Enter" && codes.length) take(codes[0]);
+    if (key === "Enter") take();
     if (key === "Escape") input.blur();
   });
 }

@@ -2,27 +2,29 @@
 
 import type { ModelView } from "./map.js";
 
-export type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array;
 export type Floats = Float32Array | Float64Array;
 /** What a person chooses for a term of the model: one of its groups, a number, or any text. */
 export interface Term {
   label: string; columns: string[]; kind: "choice" | "number" | "text";
-  choices?: (string | number)[]; center?: number; scale?: number; input: Record<string, any>;
+  choices?: (string | number)[]; center?: number; scale?: number;
+  input: Record<string, any>;
 }
 export interface Prediction {
-  refused?: string; remark?: string; columns: string[]; explains: boolean; text: boolean; family: string; link: string;
-  scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number; total: string; terms: Term[];
-  tables?: Record<string, string[]>;
+  refused?: string; remark?: string; total: string; terms: Term[]; tables?: Record<string, string[]>;
+  columns: string[]; explains: boolean; text: boolean;
+  family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
 }
 /** How an answer is listed; see lists.json. */
 export interface ListEntry {
-  title?: string; takes?: string[]; value?: string; label?: string; percent?: boolean; by_size?: boolean;
-  color?: string; below?: string; shown?: number; marked?: number; adds?: boolean; without?: (string | number)[];
-  empty?: string; note?: string; foot?: string; detail?: string[][]; kinds?: Record<string, string>; rows?: Row[];
+  title?: string; takes?: string[]; rows?: Row[];
+  value?: string; label?: string; detail?: string[][]; kinds?: Record<string, string>;
+  percent?: boolean; by_size?: boolean; shown?: number; adds?: boolean;
+  color?: string; below?: string; marked?: number;
+  empty?: string; note?: string; foot?: string;
 }
-/** A list with its answer, if there is no question, and what happens to its rows; `pick` is the code of the chosen one. */
+/** A list with its answer, if there is no question, and what happens to its rows. */
 export interface List extends ListEntry {
-  answer?: Row[] | Promise<Row[]>; view?: ModelView; after?: Node[]; pick?: number;
+  answer?: Row[] | Promise<Row[]>; view?: ModelView; after?: Node[];
   choose?: (row: Row) => void; buttons?: (row: Row) => Node[];
 }
 /** What a list became. */
@@ -30,10 +32,12 @@ export interface Shown { node: Node; lit: Mark[]; rows: Row[] }
 type OnePart = Node | Shown | Promise<Shown>;
 export type Part = OnePart | OnePart[];
 export interface Header {
-  name: string; n: number; k: number; noun: string; article: string; neural: boolean; labels: string[]; notes: string[];
-  spaces: string[]; maps: { space: string; method: string; array: string; sides?: number[] }[]; prediction: Prediction;
+  name: string; n: number; k: number; labels: string[]; notes: string[];
+  noun: string; article: string; neural: boolean;
+  spaces: string[]; maps: { space: string; method: string; array: string; sides?: number[] }[];
+  prediction: Prediction;
   relations: { target: string; bag: string; min_similarity: number; low_z: number };
-  card: { facts: string[][]; history: { title: string; points: string; caption: string } | null; verdict?: string };
+  card: { facts: string[][]; history: Curve | null; verdict?: string };
   /** Groups of rows with vectors of their own; `in_order` if they are slices of time. */
   slices?: { column: string; labels: (string | number)[]; in_order: boolean };
   /** What is known of items: arrays, of numbers or of places in `names`. */
@@ -47,6 +51,7 @@ export interface Header {
   lists: Record<string, ListEntry>; item_lists: string[]; marks: Record<string, string>;
   arrays: Record<string, { type: string; shape: number[]; offset: number; bits?: number }>;
 }
+export interface Curve { title: string; points: string; caption: string }
 export interface Payload { header: Header; arrays: Record<string, any> }
 
 /** A line of an answer: an item by its number, if it is one, and what the question says of it. */
@@ -68,6 +73,7 @@ export interface Mark { code: number; color: string; weight?: number; share?: nu
 export type Interval = [number, number];
 export interface View { x: Interval; y: Interval }
 export interface State {
-  map: string; color: string; slice: string; tab: string; theme: string; item: number | null; basket: Basket;
-  row: Record<string, string>; view: View | null; factor: number; solid: boolean; positive: number[]; negative: number[];
+  map: string; color: string; slice: string; tab: string; theme: string; solid: boolean; view: View | null;
+  item: number | null; positive: number[]; negative: number[];
+  basket: Basket; row: Record<string, string>; factor: number;
 }
