@@ -36,7 +36,8 @@ Array = NDArray[Any]
 SPLITS = RANDOM, LATER, NEW = "random trips", "last five weeks", "new households"
 OURS, PERSONAL, PLAIN = "BasketEmbedding", "personal popularity", "p-emb"
 WITHOUT = "BasketEmbedding without households"
-JOBS = ("baskets", "rivals", "terms")
+BASKETS = {"baskets": OURS, "without": WITHOUT}  # jobs of a single fit, whose memory is measured
+JOBS = (*BASKETS, "rivals", "terms")
 TEST_ROWS, CAP, COMPONENTS, KAPPA, PENALTY = 1500, 4, 100, 1000.0, 100.0
 HISTORY_KAPPA, CUSTOMER_COMPONENTS = 300.0, 20
 LAST_WEEKS, PASSES = 5, 3
@@ -117,7 +118,7 @@ def _hold(report: Report, folder: Path, split: str, seed: int) -> None:
     """Run the jobs of a split, and add their figures."""
     settings, outcomes = report.settings, dict[str, Any]()
     for job in JOBS:
-        needed = job == "baskets" or (split != NEW and (job == "rivals" or seed == 0))
+        needed = job in BASKETS or (split != NEW and (job == "rivals" or seed == 0))
         if needed and (not settings.only or job in settings.only):
             outcomes[job] = _outcome(settings, folder, split, seed, job)
     label, tables = f"{split}, seed {seed}", dict[str, dict[str, Array]]()
@@ -127,7 +128,7 @@ def _hold(report: Report, folder: Path, split: str, seed: int) -> None:
                 model, questions = key.split(": ")
                 tables.setdefault(model, {})[questions] = file[key]
         peak = (outcome["peak_bytes_of_fits"] or 0) / 1e9
-        limit = 2.0 if job == "baskets" else None
+        limit = 2.0 if job in BASKETS else None
         spent = ", ".join(f"{name} {cpu:.0f}" for name, cpu in outcome["cpu"].items())
         about = f"CPU-s of fits: {spent}"
         report.add(f"{label}: {job}: peak memory, GB", peak, beside=about, at_most=limit)
@@ -275,9 +276,8 @@ def _contestants(job: str, seed: int, fitted: dict[str, Any]) -> Iterator[tuple[
         parts = {name: fitted[name] for name in (PLAIN, "EASE", PERSONAL, "popularity")}
         return efemb.Blend(parts, how="log-linear")
 
-    if job == "baskets":
-        for name in (OURS, WITHOUT):
-            yield name, lambda: efemb.BasketEmbedding(COMPONENTS, random_state=seed)
+    if job in BASKETS:
+        yield BASKETS[job], lambda: efemb.BasketEmbedding(COMPONENTS, random_state=seed)
     elif job == "rivals":
         yield "popularity", lambda: Popularity("poisson")
         yield PERSONAL, lambda: PersonalPopularity(kappa=KAPPA)

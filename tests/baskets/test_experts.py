@@ -24,7 +24,9 @@ def questions(n: int = ENTRIES) -> Questions:
     cell = np.repeat(np.arange(n), 2)
     size = np.tile([1, 3, 10], n)[:n]
     known = np.ones(n, dtype=bool)
-    return Questions(logs, entity, RNG.uniform(1, 3, n), size, cell, members.ravel(), known)
+    bought = np.argwhere(RNG.random((n, N)) < 0.3)
+    units = RNG.uniform(1, 3, n)
+    return Questions(logs, entity, units, size, cell, members.ravel(), known, *bought.T)
 
 
 def share_by_hand(asked: Questions, i: int, coefficients: Any, *, absent: bool) -> Any:
@@ -54,18 +56,18 @@ def test_log_linear_derivatives_and_maximum(absent: bool) -> None:
     def value(active: Any) -> float:
         full = np.zeros(len(BASES))
         full[list(bases)] = active
-        return module._expand(asked, full, bases, absent, prior)[0]
+        return module.expand(asked, full, bases, absent, prior)[0]
 
     start = np.array([0.4, -0.2, 0.7])
     full = np.zeros(len(BASES))
     full[list(bases)] = start
-    _, gradient, curvature = module._expand(asked, full, bases, absent, prior)
+    _, gradient, curvature = module.expand(asked, full, bases, absent, prior)
     assert_allclose(gradient, approx_fprime(start, value, 1e-7), rtol=1e-4, atol=1e-6)
 
     def slope(active: Any, i: int) -> float:
         moved = np.zeros(len(BASES))
         moved[list(bases)] = active
-        return float(module._expand(asked, moved, bases, absent, prior)[1][i])
+        return float(module.expand(asked, moved, bases, absent, prior)[1][i])
 
     for i in range(3):
         wanted = -approx_fprime(start, lambda at, i=i: slope(at, i), 1e-7)
@@ -80,7 +82,7 @@ def test_mixtures_are_distributions_at_any_size(bases: tuple[int, ...]) -> None:
     mixture = SizeMixture.fit([questions(200), questions(30)], bases)
     asked = questions(12)
     asked = asked._replace(size=np.array([0, 1, 2, 3, 5, 8, 10, 30, 100, 999, 10**6, 0]))
-    near = module._closeness(asked.size, mixture.sizes)
+    near = module.closeness(asked.size, mixture.sizes)
     for members in (None, (asked.member_cell, asked.member)):
         shares = np.exp(mixture.log_shares(asked.logs, asked.size, members))
         assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-9)

@@ -13,6 +13,7 @@ from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.base import Baseline, cell_blocks
 from efemb.data.matrices import sparse
 from efemb.errors import DataError, InputTypeError
+from efemb.model.contexts.base import gather_rows
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
 from efemb.model.terms.base import new_labels
@@ -121,6 +122,27 @@ class PersonalPopularity(Baseline):
         boolean array of shape (rows,)
         """
         return np.asarray(self._places(data) >= 0)
+
+    def bought(self, data: Dataset, rows: Ints) -> tuple[Ints, Ints]:
+        """What the users of some rows have in the training rows.
+
+        Parameters
+        ----------
+        data : Dataset
+        rows : integer array of shape (n,)
+            Rows of the data.
+
+        Returns
+        -------
+        cell, entity : integer arrays
+            The place in `rows`, and an entity that its user has.
+        """
+        place = self._places(data)[rows]
+        known = np.flatnonzero(place >= 0)
+        ptr, stored = gather_rows(self.units_.indptr, place[known])
+        cell, entity = np.repeat(known, np.diff(ptr)), self.units_.indices[stored]
+        held = self.units_.data[stored] > 0
+        return cell[held], entity[held].astype(np.int64)
 
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints

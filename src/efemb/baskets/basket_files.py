@@ -51,7 +51,11 @@ def pack(model: BasketEmbedding) -> tuple[dict[str, Any], dict[str, Any], dict[s
         "state": encode({name: getattr(model, name) for name in _STATE}, arrays, "state"),
         "mixtures": {
             name: encode({**vars(each), "names": list(each.names)}, arrays, name)
-            for name, each in (("mixture", mixture), ("personal", model.personal_))
+            for name, each in (
+                ("mixture", mixture),
+                ("personal", model.personal_),
+                ("new_items", model.new_items_),
+            )
             if each is not None
         },
         "reliability": encode(_columns(model.reliability_), arrays, "reliability"),
@@ -84,6 +88,7 @@ def unpack(contents: Contents) -> BasketEmbedding:
         for name, each in decode(body["mixtures"], arrays).items()
     }
     model.mixture_, model.personal_ = mixtures["mixture"], mixtures.get("personal")
+    model.new_items_ = mixtures.get("new_items")  # which earlier revisions did not have
     members = unpack_members(contents)
     vectors, personal, history = (members.get(name) for name in _MEMBERS)
     if history is not None and not isinstance(history, PersonalPopularity):

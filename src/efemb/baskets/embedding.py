@@ -15,6 +15,7 @@ from efemb._typing import Floats, Ints
 from efemb.baselines.base import cell_blocks
 from efemb.baskets.experts import BASES, SizeMixture
 from efemb.baskets.fitting import AUTO, fit_baskets, make_folds
+from efemb.baskets.new_items import explain_share, log_shares_by_kind
 from efemb.baskets.parts import (
     FAMILIES,
     USER,
@@ -107,6 +108,8 @@ class BasketEmbedding(Queries, BasketModel):
         Experts, and their weights by the size of the basket.
     personal_ : SizeMixture or None
         The same for baskets of customers who have a history.
+    new_items_ : SizeMixture or None
+        Two products of the parts, mixed, for items that such a customer has not bought before.
     reliability_ : Table
         Predicted and observed probabilities of held-out entries, by predicted probability.
     report_ : dict
@@ -155,6 +158,7 @@ class BasketEmbedding(Queries, BasketModel):
     parts_: Parts = field(init=False)
     mixture_: SizeMixture = field(init=False)
     personal_: SizeMixture | None = field(init=False)
+    new_items_: SizeMixture | None = field(init=False)
     reliability_: Table = field(init=False)
 
     # -- the fit -----------------------------------------------------------------------------------
@@ -213,7 +217,7 @@ class BasketEmbedding(Queries, BasketModel):
         options = self._options(data, int(for_parts.integers(1 << 31)))
         basket_fit = fit_baskets(options, data, folds, for_parts, self.verbose)
         self.parts_, self.mixture_ = basket_fit.parts, basket_fit.mixture
-        self.personal_ = basket_fit.personal
+        self.personal_, self.new_items_ = basket_fit.personal, basket_fit.new_items
         self.reliability_ = basket_fit.reliability
         self.report_ = {**data.report, **basket_fit.report}
 
@@ -313,10 +317,14 @@ class BasketEmbedding(Queries, BasketModel):
         self, mixture: SizeMixture, data: Dataset, rows: Ints, entities: Ints, *, absent: bool
     ) -> Floats:
         """Log shares of all entities in a mixture, (n, N)."""
-        matrix = sparse(data)
-        members = context_members(matrix, rows, entities) if absent else None
-        logs = self.parts_.logs(data, rows, entities, personal=mixture is self.personal_)
-        return mixture.log_shares(logs, context_sizes(matrix, rows, entities), members)
+        matrix, personal = sparse(data), mixture is self.personal_
+        members = context_members(matrix, rows, entities)
+        given = (self.parts_.logs(data, rows, entities, personal=personal),)
+        sizes = context_sizes(matrix, rows, entities)
+        if not personal:
+            return mixture.log_shares(*given, sizes, members if absent else None)
+        given = (*given, sizes, members, self.parts_.bought(data, rows))
+        return log_shares_by_kind(mixture, self.new_items_, *given, absent=absent)
 
     complete = BasketModel.complete  # type: ignore[assignment]  # not that of the vectors
 
@@ -359,7 +367,8 @@ class BasketEmbedding(Queries, BasketModel):
         -------
         Table
             By expert: expert, weight (for a basket of this size), probability and responsibility
-            (weight x probability / that of the mixture; they sum to 1). By item: item, vectors (its
+            (weight x probability / that of the mixture; they sum to 1); of what is new to a known
+            customer, the experts of new items. By item: item, vectors (its
             contribution to the linear predictor of the embedding) and pair (its weight for the
             item in the pairs, "milk - bread"). The largest come first.
         """
@@ -374,14 +383,16 @@ class BasketEmbedding(Queries, BasketModel):
         matrix, cell = sparse(data), (np.zeros(1, dtype=np.int64), np.array([entity]))
         sizes, members = context_sizes(matrix, *cell), context_members(matrix, *cell)
         personal = bool(self.parts_.knows(data)[0])
-        mixture = self.personal_ if personal and self.personal_ is not None else self.mixture_
+        mixture, new_items = self.mixture_, None
+        if personal and self.personal_ is not None:
+            mixture, new_items = self.personal_, self.new_items_
         logs = self.parts_.logs(data, *cell, personal=personal)
-        shares = np.exp(mixture.expert_log_shares(logs, sizes, members)[:, 0, entity])
-        weights = mixture.weights(sizes, absent=True)[0]
+        given = (logs, sizes, members, self.parts_.bought(data, cell[0]), entity)
+        listed, weights, shares = explain_share(mixture, new_items, *given)
         total = float(weights @ shares)
         responsibility = weights * shares / total
         order = np.argsort(-responsibility, kind="stable")
-        names = np.array(mixture.names, dtype=object)
+        names = np.array(listed, dtype=object)
         return Table(
             {
                 "expert": names[order],

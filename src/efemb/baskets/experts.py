@@ -47,6 +47,7 @@ class Questions(NamedTuple):
     entity, units, size : (n,) what is asked for, its weight, and the items of its context
     member_cell, member : entities in the contexts, which cannot be the next item
     known : (n,) whether the customer has a history
+    bought_cell, bought : entities that the customer has bought before
     """
 
     logs: Floats
@@ -56,11 +57,13 @@ class Questions(NamedTuple):
     member_cell: Ints
     member: Ints
     known: Bools
+    bought_cell: Ints
+    bought: Ints
 
     def take(self, chosen: Bools) -> Questions:
         """Some of the questions."""
         place = np.cumsum(chosen) - 1
-        kept = chosen[self.member_cell]
+        kept, past = chosen[self.member_cell], chosen[self.bought_cell]
         return Questions(
             self.logs[chosen],
             self.entity[chosen],
@@ -69,7 +72,14 @@ class Questions(NamedTuple):
             place[self.member_cell[kept]],
             self.member[kept],
             self.known[chosen],
+            place[self.bought_cell[past]],
+            self.bought[past],
         )
+
+    def about_new(self) -> Bools:
+        """Whether the customer has not bought before what is asked for, (n,)."""
+        again = self.bought_cell[self.bought == self.entity[self.bought_cell]]
+        return np.bincount(again, minlength=len(self.entity)) == 0
 
 
 def scope_weights(units: Floats, *, absent: bool) -> Floats:
@@ -103,7 +113,7 @@ def own_log_shares(questions: Questions, experts: Floats, near: Floats) -> tuple
     n = len(questions.entity)
     of_all, of_absent = (np.empty((n, experts.shape[1])) for _ in range(2))
     for i in range(experts.shape[1]):
-        u = combine(questions.logs, _coefficients(experts[:, i], near))
+        u = combine(questions.logs, coefficients_near(experts[:, i], near))
         u -= u.max(axis=1, keepdims=True)
         own = u[np.arange(n), questions.entity].astype(np.float64)
         np.exp(u, out=u)
@@ -114,7 +124,7 @@ def own_log_shares(questions: Questions, experts: Floats, near: Floats) -> tuple
     return of_all, of_absent
 
 
-def _coefficients(table: Floats, near: Floats) -> Floats:
+def coefficients_near(table: Floats, near: Floats) -> Floats:
     """Coefficients of one expert: (F,) if they are the same at all sizes, else (n, F)."""
     return table[0] if (table == table[0]).all() else np.asarray(near @ table)
 
@@ -135,14 +145,14 @@ def fit_log_linear(
     coefficients = np.zeros(len(BASES))
     coefficients[active] = 1.0 / len(bases) if prior is None else prior.coefficients[active]
     prior = prior or Target(np.zeros(len(BASES)), _RIDGE)
-    value, gradient, curvature = _expand(questions, coefficients, bases, absent, prior)
+    value, gradient, curvature = expand(questions, coefficients, bases, absent, prior)
     for _ in range(_NEWTON_STEPS):
         step = np.zeros(len(BASES))
         step[active] = np.linalg.solve(curvature, gradient)
         if 0.5 * float(gradient @ step[active]) < _SMALL_STEP:
             break
         while True:
-            moved = _expand(questions, coefficients + step, bases, absent, prior)
+            moved = expand(questions, coefficients + step, bases, absent, prior)
             if moved[0] > value or np.abs(step).max() < _SMALL_STEP:
                 break
             step /= 2.0
@@ -153,7 +163,7 @@ def fit_log_linear(
     return coefficients
 
 
-def _expand(
+def expand(
     questions: Questions,
     coefficients: Floats,
     bases: tuple[int, ...],
@@ -215,7 +225,7 @@ def _fit_products(
     step = -(-len(questions.entity) // _PILOT_QUESTIONS)
     pilot = questions.take(np.arange(len(questions.entity)) % step == 0)
     pooled = fit_log_linear(pilot, bases, absent=absent)
-    near, table = _closeness(questions.size, sizes), []
+    near, table = closeness(questions.size, sizes), []
     for i in range(len(sizes)):
         close = near[:, i] > 0
         if not close.any():
@@ -260,9 +270,9 @@ class SizeMixture:
         sizes = _known_sizes(size)
         longest = max(parts, key=lambda part: len(part.entity))
         experts, names = propose_experts(longest, sizes, bases)
-        shares = [own_log_shares(part, experts, _closeness(part.size, sizes)) for part in parts]
+        shares = [own_log_shares(part, experts, closeness(part.size, sizes)) for part in parts]
         units = np.concatenate([part.units for part in parts])
-        near, owns, tables = _closeness(size, sizes), [], []
+        near, owns, tables = closeness(size, sizes), [], []
         for scope in (0, 1):
             own = np.concatenate([share[scope] for share in shares])
             counted = near * scope_weights(units, absent=scope == 1)[:, None]
@@ -292,13 +302,13 @@ class SizeMixture:
     def weights(self, size: Ints, *, absent: bool) -> Floats:
         """Weights of the experts for contexts of some sizes, (n, E)."""
         table = self.of_absent if absent else self.of_all
-        return np.asarray(_closeness(size, self.sizes) @ table)
+        return np.asarray(closeness(size, self.sizes) @ table)
 
     def expert_log_shares(self, logs: Floats, size: Ints, members: tuple[Ints, Ints]) -> Floats:
         """Log shares of the entities outside the contexts in each expert, (E, n, N)."""
-        each, near = [], _closeness(size, self.sizes)
+        each, near = [], closeness(size, self.sizes)
         for i in range(len(self.names)):
-            u = combine(logs, _coefficients(self.experts[:, i], near))
+            u = combine(logs, coefficients_near(self.experts[:, i], near))
             u[members] = -np.inf
             each.append(log_shares(u))
         return np.array(each)
@@ -309,11 +319,11 @@ class SizeMixture:
         """Log shares of all entities, (n, N); with `members`, of those outside the contexts."""
         weights = self.weights(size, absent=members is not None)
         total = np.zeros((len(logs), logs.shape[2]))
-        near = _closeness(size, self.sizes)
+        near = closeness(size, self.sizes)
         for i in range(len(self.names)):
             cells = np.flatnonzero(weights[:, i] > 0)
             if len(cells):
-                coefficients = _coefficients(self.experts[:, i], near[cells])
+                coefficients = coefficients_near(self.experts[:, i], near[cells])
                 u = combine(logs[cells] if len(cells) < len(logs) else logs, coefficients)
                 if members is not None:
                     place = np.full(len(logs), -1)
@@ -333,12 +343,12 @@ def _mean_log(weights: Floats, own: Floats, counted: Floats) -> float:
 
 def _known_sizes(size: Ints) -> Floats:
     """Sizes with enough questions near them to fit weights."""
-    counts = _closeness(size, np.array(KNOTS, dtype=float)).sum(axis=0)
+    counts = closeness(size, np.array(KNOTS, dtype=float)).sum(axis=0)
     known = np.array(KNOTS)[counts >= 20]
     return np.array(known if len(known) else [int(np.median(size))], dtype=float)
 
 
-def _closeness(size: Ints, sizes: Floats) -> Floats:
+def closeness(size: Ints, sizes: Floats) -> Floats:
     """Weights (n, S) of linear interpolation in log(1 + size); sizes beyond the ends are theirs."""
     position, knots = np.log1p(np.asarray(size, dtype=float)), np.log1p(sizes)
     unit = np.eye(len(sizes))

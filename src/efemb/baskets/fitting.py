@@ -22,6 +22,7 @@ from efemb.baskets.experts import (
     Questions,
     SizeMixture,
 )
+from efemb.baskets.new_items import fit_new_items, log_shares_by_kind
 from efemb.baskets.parts import (
     DRAWN_ZEROS,
     FAMILIES,
@@ -72,11 +73,13 @@ class BasketFit:
     """What the fit of a basket model leaves.
 
     mixture, personal : of any basket, and of one whose customer has a history
+    new_items : of what is new to such a customer
     """
 
     parts: Parts
     mixture: SizeMixture
     personal: SizeMixture | None
+    new_items: SizeMixture | None
     reliability: Table
     report: dict[str, Any]
 
@@ -114,10 +117,12 @@ def fit_baskets(
     bases = tuple(base for base in LOG_LINEAR if base not in unused)
     of_anybody = tuple(base for base in bases if base not in (HISTORY, PERSONAL))
     mixture, held_out_score = SizeMixture.fit_and_score(questions, of_anybody)
-    personal, used = None, mixture
+    personal, new_items, used = None, None, mixture
     if chosen.user is not None:
         questions = [part if part.known.all() else part.take(part.known) for part in questions]
         personal, held_out_score = SizeMixture.fit_and_score(questions, bases)
+        new_items, gains = fit_new_items(questions, bases, personal)
+        held_out_score = {name: score + gains[name] for name, score in held_out_score.items()}
         used = personal
     report = {
         "family": chosen.family,
@@ -134,9 +139,11 @@ def fit_baskets(
         "passes": parts.passes.vectors,
         "interrupted": interrupted or parts.interrupted,
         "weights": _largest_weights(used),
+        "weights_of_new_items": None if new_items is None else _largest_weights(new_items),
         "held_out_score": held_out_score,
     }
-    return BasketFit(parts, mixture, personal, measure_reliability(used, questions), report)
+    reliability = measure_reliability(used, new_items, questions)
+    return BasketFit(parts, mixture, personal, new_items, reliability, report)
 
 
 def _check_memory(options: PartOptions, data: Dataset, n_folds: int) -> None:
@@ -291,12 +298,16 @@ def _merged(questions: list[Questions]) -> list[Questions]:
     if len(questions) == 1 or cells > 2 * QUESTION_CELLS:
         return questions
     starts = np.cumsum([0, *(len(part.entity) for part in questions[:-1])])
-    member_cells = [part.member_cell + start for part, start in zip(questions, starts, strict=True)]
+
+    def shift(name: str) -> Ints:
+        places = [getattr(part, name) + at for part, at in zip(questions, starts, strict=True)]
+        return np.concatenate(places)
+
     arrays = {
         name: np.concatenate([getattr(part, name) for part in questions])
-        for name in ("logs", "entity", "units", "size", "member", "known")
+        for name in ("logs", "entity", "units", "size", "member", "known", "bought")
     }
-    return [Questions(**arrays, member_cell=np.concatenate(member_cells))]
+    return [Questions(**arrays, member_cell=shift("member_cell"), bought_cell=shift("bought_cell"))]
 
 
 def _largest_weights(mixture: SizeMixture) -> dict[str, dict[str, float]]:
@@ -311,15 +322,18 @@ def _largest_weights(mixture: SizeMixture) -> dict[str, dict[str, float]]:
     }
 
 
-def measure_reliability(mixture: SizeMixture, questions: list[Questions]) -> Table:
+def measure_reliability(
+    mixture: SizeMixture, new_items: SizeMixture | None, questions: list[Questions]
+) -> Table:
     """Mean predicted and observed probability of items outside the context, by the former."""
     edges = np.concatenate([[0.0], RELIABILITY_EDGES])
     predicted, hits, number = (np.zeros(len(edges)) for _ in range(3))
     step = -(-sum(len(part.entity) for part in questions) // RELIABILITY_QUESTIONS)
     for whole in questions:
         part = whole.take(np.arange(len(whole.entity)) % step == 0)
-        members = (part.member_cell, part.member)
-        shares = np.exp(mixture.log_shares(part.logs, part.size, members))
+        kinds = (part.member_cell, part.member), (part.bought_cell, part.bought)
+        given = (part.logs, part.size, *kinds)
+        shares = np.exp(log_shares_by_kind(mixture, new_items, *given, absent=True))
         place = np.searchsorted(edges, shares.ravel(), side="right") - 1
         predicted += np.bincount(place, shares.ravel(), len(edges))
         number += np.bincount(place, minlength=len(edges))

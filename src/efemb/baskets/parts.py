@@ -157,6 +157,12 @@ class Parts:
             return np.zeros(data.n_rows, dtype=bool)
         return self.history.knows(data)
 
+    def bought(self, data: Dataset, rows: Ints) -> tuple[Ints, Ints]:
+        """(cell, entity) of everything that the customers of some rows have bought before."""
+        if self.history is None or self.history.column not in data.rows:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        return self.history.bought(data, rows)
+
     def logs(self, data: Dataset, rows: Ints, entities: Ints, *, personal: bool) -> Floats:
         """Logarithms of the bases of all entities, given rows without an entity, (n, F, N).
 
@@ -397,6 +403,7 @@ def answer_questions(
                 cell,
                 member,
                 known[rows],
+                *parts.bought(contexts, rows),
             )
         )
     return pieces

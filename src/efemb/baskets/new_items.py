@@ -1,0 +1,168 @@
+"""New items: what a customer has not bought before is predicted by a mixture of its own.
+
+The mixture of customers is dominated by their history, which says nothing of new items. It decides
+how likely any new item is; which one it is, by two products of the parts that are fitted among new
+items only: where item pairs are strong they predict best, and elsewhere the vectors do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from efemb._typing import Floats, Ints
+from efemb.baskets.experts import (
+    BASES,
+    HISTORY,
+    Questions,
+    SizeMixture,
+    Target,
+    closeness,
+    expand,
+    fit_log_linear,
+    own_log_shares,
+    scope_weights,
+)
+from efemb.model.objective import log_sums
+
+FEWEST_QUESTIONS = 50
+_EM_STEPS, _SMALL_GAIN = 20, 5e-4  # of the mean log share
+_SHARPER = 1.5  # power of one product, where both begin
+_EVEN_ENTRIES = 0.1  # prior of each weight
+_PRIOR = Target(np.zeros(len(BASES)), 1e-3)  # of the coefficients
+_LEAST = 1e-300
+NAMES = ("first product (new items)", "second product (new items)")
+
+
+def fit_new_items(
+    parts: list[Questions], bases: tuple[int, ...], usual: SizeMixture
+) -> tuple[SizeMixture | None, dict[str, float]]:
+    """The mixture of new items, and what it adds to the mean log share of all questions.
+
+    bases : of the products;  usual : the mixture of customers
+    None where there are few questions, or it gains no more on them than it has parameters.
+    """
+    about = [part.take(part.about_new()) for part in parts]
+    longest = max(about, key=lambda part: len(part.entity))
+    gains = {"all items": 0.0, "absent items": 0.0}
+    if len(longest.entity) < FEWEST_QUESTIONS:
+        return None, gains
+    # Among new items the history of a customer is popularity.
+    bases = tuple(base for base in bases if base != HISTORY)
+    mixture = _fit_products(among_new(longest), bases)
+    gained = np.sum([_measure_gains(part, mixture, usual) for part in about], axis=0)
+    if gained[1] <= mixture.experts.shape[1] * (len(bases) + 1) - 1:
+        return None, gains
+    units = np.concatenate([part.units for part in parts])
+    counted = [scope_weights(units, absent=absent).sum() for absent in (False, True)]
+    return mixture, dict(zip(gains, (gained / counted).tolist(), strict=True))
+
+
+def among_new(questions: Questions) -> Questions:
+    """The questions among new items: like items of the context, others cannot be asked for."""
+    return questions._replace(
+        member_cell=np.concatenate([questions.member_cell, questions.bought_cell]),
+        member=np.concatenate([questions.member, questions.bought]),
+    )
+
+
+def _fit_products(asked: Questions, bases: tuple[int, ...]) -> SizeMixture:
+    """The most likely mixture of two products, by expectation maximization."""
+    asked = asked._replace(units=scope_weights(asked.units, absent=True))
+    counted = asked.units / asked.units.mean()
+    first = fit_log_linear(asked, bases, absent=True)
+    experts = moved = np.stack([first, _SHARPER * first])[None]  # (1, E, F): alike for all sizes
+    weights, mean = np.full(2, 0.5), -np.inf
+    for _ in range(_EM_STEPS):
+        joint = np.maximum(np.exp(_own_log_shares(asked, moved)[1]) * weights, _LEAST)
+        last, mean = mean, float(counted @ np.log(joint.sum(axis=1)) / counted.sum())
+        if mean > last:
+            experts = moved
+        if mean - last < _SMALL_GAIN:
+            break
+        blame = counted[:, None] * joint / joint.sum(axis=1, keepdims=True)
+        weights = (blame.sum(axis=0) + _EVEN_ENTRIES) / (counted.sum() + 2 * _EVEN_ENTRIES)
+        moved = experts.copy()
+        for i in range(2):
+            moved[0, i] += _newton_step(asked._replace(units=blame[:, i]), moved[0, i], bases)
+    table = weights[None]
+    return SizeMixture(experts, NAMES, np.zeros(1), table, table)
+
+
+def _newton_step(asked: Questions, coefficients: Floats, bases: tuple[int, ...]) -> Floats:
+    """Toward the largest weighted mean log share, (F,)."""
+    _, gradient, curvature = expand(asked, coefficients, bases, True, _PRIOR)
+    step = np.zeros(len(BASES))
+    step[list(bases)] = np.linalg.solve(curvature, gradient)
+    return step
+
+
+def _own_log_shares(asked: Questions, experts: Floats) -> tuple[Floats, Floats]:
+    return own_log_shares(asked, experts, np.ones((len(asked.entity), 1)))
+
+
+def _measure_gains(few: Questions, mixture: SizeMixture, usual: SizeMixture) -> list[float]:
+    """Sums over questions about new items of what log shares rise by, in both scopes."""
+    among, near = among_new(few), closeness(few.size, usual.sizes)
+    own = np.exp(_own_log_shares(among, mixture.experts)[1]) @ mixture.of_absent[0]
+    within = np.minimum(own_log_shares(among, usual.experts, near)[1], 0.0)
+    gains = []
+    for logs, absent in zip(own_log_shares(few, usual.experts, near), (False, True), strict=True):
+        weights = usual.weights(few.size, absent=absent)
+        share, of_new = ((weights * np.exp(each)).sum(axis=1) for each in (logs, logs - within))
+        gained = np.log(np.maximum(own * of_new, _LEAST)) - np.log(np.maximum(share, _LEAST))
+        gains.append(float(scope_weights(few.units, absent=absent) @ gained))
+    return gains
+
+
+def log_shares_by_kind(
+    usual: SizeMixture,
+    new_items: SizeMixture | None,
+    logs: Floats,
+    size: Ints,
+    members: tuple[Ints, Ints],
+    bought: tuple[Ints, Ints],
+    *,
+    absent: bool,
+) -> Floats:
+    """Log shares of all entities, (n, N), or of those outside the contexts, for known customers.
+
+    members, bought : (cell, entity) of what is in the contexts, and of what is not new
+    New items together have their share in the mixture `usual`, and each one by `new_items`.
+    """
+    shares = usual.log_shares(logs, size, members if absent else None)
+    if new_items is None:
+        return shares
+    is_new = np.ones(shares.shape, dtype=bool)
+    is_new[members] = is_new[bought] = False
+    cells = np.flatnonzero(is_new.any(axis=1))
+    others = np.nonzero(~is_new[cells])
+    few = logs[cells] if len(cells) < len(logs) else logs
+    own = new_items.log_shares(few, size[cells], others)
+    u = np.where(is_new[cells], shares[cells], -np.inf)
+    own += log_sums(u)[:, None]
+    shares[cells] = np.where(is_new[cells], np.maximum(own, np.log(_LEAST)), shares[cells])
+    return shares
+
+
+def explain_share(
+    usual: SizeMixture,
+    new_items: SizeMixture | None,
+    logs: Floats,
+    size: Ints,
+    members: tuple[Ints, Ints],
+    bought: tuple[Ints, Ints],
+    entity: int,
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """Names and weights of the experts for an entity outside a context, and its share in each.
+
+    That of a new item is its share of new items times that of all of them in the mixture `usual`.
+    """
+    shares = np.exp(usual.expert_log_shares(logs, size, members)[:, 0])
+    weights = usual.weights(size, absent=True)[0]
+    if new_items is None or (bought[1] == entity).any():
+        return usual.names, weights, shares[:, entity]
+    shares[:, bought[1]] = 0.0
+    of_new = float(weights @ shares.sum(axis=1))
+    others = (np.concatenate([members[0], bought[0]]), np.concatenate([members[1], bought[1]]))
+    own = np.exp(new_items.expert_log_shares(logs, size, others)[:, 0, entity])
+    return new_items.names, new_items.weights(size, absent=True)[0], of_new * own
