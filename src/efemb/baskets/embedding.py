@@ -57,6 +57,10 @@ class BasketEmbedding(Queries, BasketModel):
     likelihood of entries of held-out rows given whole and random short contexts; they are
     interpolated in the logarithm of the size.
 
+    Where the customer is known, the mixture decides how likely any item is that the customer has
+    not bought before; which of these it is, is predicted by a mixture of two products of the parts
+    that is fitted among such items only, by expectation maximization.
+
     There are two sets of weights: one for `log_means` and `score`, where shares are among all
     items, as in the paper, and one for `complete` and `recommend`, where items of the basket are
     excluded and probabilities are calibrated.
@@ -319,11 +323,11 @@ class BasketEmbedding(Queries, BasketModel):
         """Log shares of all entities in a mixture, (n, N)."""
         matrix, personal = sparse(data), mixture is self.personal_
         members = context_members(matrix, rows, entities)
-        given = (self.parts_.logs(data, rows, entities, personal=personal),)
         sizes = context_sizes(matrix, rows, entities)
+        logs = self.parts_.logs(data, rows, entities, personal=personal)
         if not personal:
-            return mixture.log_shares(*given, sizes, members if absent else None)
-        given = (*given, sizes, members, self.parts_.bought(data, rows))
+            return mixture.log_shares(logs, sizes, members if absent else None)
+        given = (logs, sizes, members, self.parts_.bought(data, rows))
         return log_shares_by_kind(mixture, self.new_items_, *given, absent=absent)
 
     complete = BasketModel.complete  # type: ignore[assignment]  # not that of the vectors
@@ -367,8 +371,8 @@ class BasketEmbedding(Queries, BasketModel):
         -------
         Table
             By expert: expert, weight (for a basket of this size), probability and responsibility
-            (weight x probability / that of the mixture; they sum to 1); of what is new to a known
-            customer, the experts of new items. By item: item, vectors (its
+            (weight x probability / that of the mixture; they sum to 1). If the item is new to a
+            known customer, the experts are those of new items. By item: item, vectors (its
             contribution to the linear predictor of the embedding) and pair (its weight for the
             item in the pairs, "milk - bread"). The largest come first.
         """

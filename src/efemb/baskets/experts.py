@@ -79,7 +79,7 @@ class Questions(NamedTuple):
     def about_new(self) -> Bools:
         """Whether the customer has not bought before what is asked for, (n,)."""
         again = self.bought_cell[self.bought == self.entity[self.bought_cell]]
-        return np.bincount(again, minlength=len(self.entity)) == 0
+        return np.asarray(np.bincount(again, minlength=len(self.entity)) == 0)
 
 
 def scope_weights(units: Floats, *, absent: bool) -> Floats:

@@ -135,9 +135,9 @@ def log_shares_by_kind(
     is_new = np.ones(shares.shape, dtype=bool)
     is_new[members] = is_new[bought] = False
     cells = np.flatnonzero(is_new.any(axis=1))
-    others = np.nonzero(~is_new[cells])
+    cell, entity = np.nonzero(~is_new[cells])
     few = logs[cells] if len(cells) < len(logs) else logs
-    own = new_items.log_shares(few, size[cells], others)
+    own = new_items.log_shares(few, size[cells], (cell, entity))
     u = np.where(is_new[cells], shares[cells], -np.inf)
     own += log_sums(u)[:, None]
     shares[cells] = np.where(is_new[cells], np.maximum(own, np.log(_LEAST)), shares[cells])
