@@ -351,6 +351,8 @@ def test_neurons(visit: Callable, written: Callable) -> None:
     one.page.wait_for_timeout(800)
     assert one.page.locator(".gl-container, .svg-container").count() >= 1
     assert not one.page.evaluate("explorer.map.isFlat")
+    for name in ("in", "out", "whole", "lasso"):  # which work in the plane only
+        assert one.page.locator(f"#{name}").is_disabled()
 
 
 def test_terms_have_controls(visit: Callable, written: Callable) -> None:

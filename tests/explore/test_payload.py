@@ -87,6 +87,13 @@ def test_models_without_counts_labels_or_data() -> None:
     header, content = decode(prepare(model, methods="pca").encoded[0])
     assert header["labels"] == ["0", "1", "2", "3", "4", "5"]
     assert "support.items" not in content
+    assert sorted(content["order"].tolist()) == [0, 1, 2, 3, 4, 5]  # every item can have a label
+
+
+def test_the_most_frequent_items_are_labeled_first() -> None:
+    _, content = decode(prepare(plain(), data=trips(), methods="pca").encoded[0])
+    frequencies = (np.asarray(trips().values) > 0).sum(axis=0)[content["order"]]
+    assert (np.diff(frequencies) <= 0).all()
 
 
 def test_terms_are_offered_and_computed() -> None:

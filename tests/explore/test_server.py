@@ -70,6 +70,8 @@ def test_answers_are_those_of_the_model(shop: TestClient, item: int) -> None:
     model, labels = with_terms(), list(trips().entities)
     label = labels[item]
     same_rows(ask(shop, "similar", item=item), model.similar(label), model)
+    # The page knows one count per item, that of the data; the model knows those of the training.
+    assert set(ask(shop, "similar", item=item)[0]) == {"code", "similarity"}
     of_alpha = ask(shop, "similar", item=item, space="alpha", n=3)
     same_rows(of_alpha, model.similar(label, 3, which="alpha"), model)
     given_rows = model.complements(label, data=trips())

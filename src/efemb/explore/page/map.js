@@ -2,7 +2,7 @@
 
 import { element, shortLabel } from "./dom.js";
 
-/** @import { Ask, Bucket, Mark, Payload, State, Surface, View } from "./types" */
+/** @import { Ask, Box, Bucket, Mark, Payload, State, Surface, View } from "./types" */
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const LETTERS = 26;  // of a label at most
@@ -248,8 +248,8 @@ export class ModelView {
     context.scale(ratio, ratio);
     const place = this.pixels();
     this.drawWeights(context, place);
-    this.drawMarks(context, place);
     this.drawLabels(context, place, width, height);
+    this.drawMarks(context, place);
   }
 
   /** Lines from the selected item, the stronger the heavier. */
@@ -280,37 +280,57 @@ export class ModelView {
     }
   }
 
+  /** Boxes of what lies above the map: buttons and the legend. @returns {Box[]} */
+  covered() {
+    const { offsetLeft, offsetTop } = this.element;
+    const boxOf = (/** @type {any} */ node) => node.getBoundingClientRect();
+    const maps = boxOf(document.getElementById("maps"));
+    const [x, y] = [maps.left + offsetLeft, maps.top + offsetTop];
+    return [...document.querySelectorAll("#tools, #legend")].map(boxOf).map((box) => (
+      { left: box.left - x, right: box.right - x, top: box.top - y, bottom: box.bottom - y }));
+  }
+
   /** As many labels as there is room for: of lit items, then of the most frequent, or those selected. */
   drawLabels(context, place, width, height) {
     const { ink, paper, soft } = this.theme;
     const marks = this.marks.filter(({ weight }) => weight === undefined).reverse();
     const lit = new Set(marks.map(({ code }) => code));
-    const most = lit.size + Math.ceil((width * height) / AREA);
-    /** @type {{ left: number, right: number, y: number }[]} */ const taken = [];
+    const taken = this.covered();
+    const most = taken.length + lit.size + Math.ceil((width * height) / AREA);
+    const isFree = (box) => (
+      box.left > 2 && box.right < width - 2 && !taken.some((other) => overlap(box, other)));
     let tries = 0;
     const write = (code, gap) => {
       const [x, y] = place(code);
       if (x < 0 || x > width || y < 8 || y > height - 8) return;
       tries += 1;
       const label = this.texts[code] ??= measure(context, this.labels[code]);
-      const places = [x + gap, x - gap - label.width].map((left) => ({ left, right: left + label.width, y }));
-      const free = places.find(({ left, right }) => left > 2 && right < width - 2 && !taken.some((other) => (
-        Math.abs(other.y - y) < LINE_HEIGHT && left < other.right + GAP && other.left < right + GAP)));
+      const lines = { top: y - LINE_HEIGHT / 2, bottom: y + LINE_HEIGHT / 2 };
+      const places = [x + gap, x - gap - label.width].map((left) => (
+        { left, right: left + label.width, ...lines }));
+      const free = places.find(isFree);
       if (!free) return;
       taken.push(free);
-      context.strokeText(label.text, free.left, y);
+      context.fillStyle = paper;
+      context.globalAlpha = 0.75;  // of a plate between the points and the text
+      context.fillRect(free.left - 2, y - 7, label.width + 4, 14);
+      context.fillStyle = lit.has(code) ? ink : soft;
+      context.globalAlpha = 1;
       context.fillText(label.text, free.left, y);
     };
-    const halo = { lineWidth: 4, lineJoin: "round", strokeStyle: paper };
-    Object.assign(context, { font: FONT, textBaseline: "middle", fillStyle: ink, ...halo });
+    context.font = FONT;
+    context.textBaseline = "middle";
     for (const code of lit) write(code, 10);
-    context.fillStyle = soft;
     for (const code of this.arrays.order) {
       if (taken.length >= most || tries >= TRIED) break;
       if (!lit.has(code) && this.chosen?.has(code) !== false) write(code, 6);
     }
   }
 }
+
+/** Whether two labels would touch. @param {Box} a @param {Box} b */
+const overlap = (a, b) => (
+  a.left < b.right + GAP && b.left < a.right + GAP && a.top < b.bottom && b.top < a.bottom);
 
 /** @param {CanvasRenderingContext2D} context @param {string} label */
 function measure(context, label) {

@@ -70,6 +70,8 @@ export interface Bucket { name: string; color: string; codes: number[]; isRest: 
 export interface Surface { Plotly: any; document: Document; root: HTMLElement }
 /** An item that is lit; the share of a weight is that of the largest. */
 export interface Mark { code: number; color: string; weight?: number; share?: number; view?: ModelView }
+/** Pixels from the corner of a map. */
+export interface Box { left: number; right: number; top: number; bottom: number }
 export type Interval = [number, number];
 export interface View { x: Interval; y: Interval }
 export interface State {
