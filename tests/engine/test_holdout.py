@@ -215,14 +215,14 @@ def _held_rows(X: Array, make: Any) -> Array:
     from efemb.engine import holdout
 
     found = []
-    inner = holdout._without_rows
+    inner = holdout._hold_out_rows
 
     def watching(bound: Any, rows: Array, *rest: Any) -> Any:
         found.append(rows)
         return inner(bound, rows, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdout, "_without_rows", watching)
+        patch.setattr(holdout, "_hold_out_rows", watching)
         _lagged([]).fit(efemb.Dataset(make(X)))
     assert len(found[0]) == 8
     return found[0]

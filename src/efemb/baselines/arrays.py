@@ -63,8 +63,8 @@ class Holdout:
             return nothing
         if missing and (data.is_sparse or validation.is_sparse):  # zeros are data
             return cls(validation, none, none, nothing.x)
-        held = _present(validation, missing)
-        overlap = validation.shape != data.shape or _present(data, missing).multiply(held).nnz
+        held = _mask_present(validation, missing)
+        overlap = validation.shape != data.shape or _mask_present(data, missing).multiply(held).nnz
         if overlap:
             return cls(validation, none, none, nothing.x)
         rows, entities = stored_cells(held)
@@ -86,7 +86,7 @@ class Holdout:
         return csr_array((ones, (self.rows, self.entities)), shape=shape)
 
 
-def _present(data: Dataset, missing: bool) -> Any:
+def _mask_present(data: Dataset, missing: bool) -> Any:
     """csr_array, True where the data have a value."""
     if missing:
         return csr_array(~np.isnan(data.values))

@@ -165,7 +165,7 @@ def fit_observed(
     """
     seen = ~np.isnan(values)
     filled = np.where(seen, values, 0.0)
-    factors, least = _start(filled, seen, k, rng)
+    factors, least = _initial_factors(filled, seen, k, rng)
     before = -np.inf
     for step in range(1, max_iter + 1):
         z, covariance, likelihood = _expect(filled, seen, factors)
@@ -178,7 +178,9 @@ def fit_observed(
     return factors
 
 
-def _start(filled: Floats, seen: Bools, k: int, rng: np.random.Generator) -> tuple[Factors, Floats]:
+def _initial_factors(
+    filled: Floats, seen: Bools, k: int, rng: np.random.Generator
+) -> tuple[Factors, Floats]:
     """Principal components of the data with means in the gaps, and the minimum noise."""
     count = np.maximum(seen.sum(axis=0), 1)
     mean = filled.sum(axis=0) / count

@@ -54,7 +54,7 @@ def prepare_store(
     from efemb import shards
     from efemb.data.store.remote import is_remote, list_files
 
-    names = [_address(path) for path in files]
+    names = [_typed_address(path) for path in files]
     listed = list(list_files(names) or ())
     first = None if is_remote(listed[0]) else Path(listed[0])
     columns = reading.columns(first)
@@ -81,7 +81,7 @@ def prepare_store(
     return store
 
 
-def _address(path: Path) -> str:
+def _typed_address(path: Path) -> str:
     """A path as it was typed: pathlib merges the slashes of an address."""
     text = str(path)
     for scheme in ("s3", "gs", "gcs", "hdfs", "abfs", "file"):

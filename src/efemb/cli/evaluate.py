@@ -124,13 +124,13 @@ def _score_entries(
     if train is None:
         return table
     rival = judge(*fit_popularity(model, train, test))
-    lines = [_beside(ours, rival, line["metric"], line["by"]) for line in table]
+    lines = [_score_rival(ours, rival, line["metric"], line["by"]) for line in table]
     columns = {name: table[name] for name in table.columns}
     names = ("popularity", "difference", "difference_error")
     return efemb.Table({**columns, **dict(zip(names, zip(*lines, strict=True), strict=True))})
 
 
-def _beside(ours: Any, rival: Any, metric: str, by: Any) -> tuple[float, float, float]:
+def _score_rival(ours: Any, rival: Any, metric: str, by: Any) -> tuple[float, float, float]:
     """Score of the rival, and the paired difference from it with its error over rows."""
     from efemb.evaluation.comparison import differences
     from efemb.evaluation.metrics import METRICS, metric_of

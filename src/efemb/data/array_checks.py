@@ -53,12 +53,12 @@ def float_array(values: object, name: str) -> NDArray[Any]:
         raise InputTypeError(f"{name} must be numbers, not {array.dtype}")
     target = np.float32 if array.dtype == np.float16 else np.float64
     try:
-        return (_with_gaps(array) if array.dtype == object else array).astype(target)
+        return (_replace_na(array) if array.dtype == object else array).astype(target)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} must be numbers: {error}") from error
 
 
-def _with_gaps(array: NDArray[Any]) -> NDArray[Any]:
+def _replace_na(array: NDArray[Any]) -> NDArray[Any]:
     """Objects with NaN in place of pandas' NA; does not import pandas."""
     is_gap = np.vectorize(lambda value: type(value).__name__ == "NAType", otypes=[bool])
     return np.where(is_gap(array), np.nan, array)

@@ -115,7 +115,7 @@ class NamedColumns(Mapping[str, NDArray[Any]]):
         Positions that receive no value are missing: NaN in a column of numbers (integers and
         booleans become float64), NaT in a column of times, None in any other.
         """
-        arrays = {name: _place(array, index, size) for name, array in self._arrays.items()}
+        arrays = {name: _place_values(array, index, size) for name, array in self._arrays.items()}
         return NamedColumns(arrays, size, self._unit)
 
     def content(self) -> dict[str, Any]:
@@ -312,14 +312,16 @@ def _check_table(values: Any) -> Any:
     return read_only(array)
 
 
-def _place(array: NDArray[Any], index: NDArray[np.int64], size: int) -> NDArray[Any]:
+def _place_values(array: NDArray[Any], index: NDArray[np.int64], size: int) -> NDArray[Any]:
     known = np.flatnonzero(index >= 0)
-    placed = np.empty(size, array.dtype) if len(known) == size else _all_missing(array.dtype, size)
+    placed = (
+        np.empty(size, array.dtype) if len(known) == size else _missing_column(array.dtype, size)
+    )
     placed[index[known]] = array[known]
     return placed
 
 
-def _all_missing(dtype: np.dtype[Any], size: int) -> NDArray[Any]:
+def _missing_column(dtype: np.dtype[Any], size: int) -> NDArray[Any]:
     """A column of missing values that can hold values of a type as well."""
     if dtype.kind in "biu":
         return np.full(size, np.nan)

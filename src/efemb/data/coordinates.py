@@ -29,10 +29,10 @@ def coordinate_columns(header: Sequence[object]) -> list[str]:
     (['X (um)', 'Y (um)'], [])
     """
     names = [name for name in header if isinstance(name, str)]
-    axes = [_only(names, (axis,)) for axis in _AXES]
+    axes = [_single_column(names, (axis,)) for axis in _AXES]
     if axes[0] and axes[1]:
         return [name for name in axes if name]
-    earth = [_only(names, words) for words in _EARTH]
+    earth = [_single_column(names, words) for words in _EARTH]
     if earth[0] and earth[1]:
         return [earth[0], earth[1]]
     return []
@@ -43,7 +43,7 @@ def is_on_earth(columns: Sequence[str]) -> bool:
     return bool(columns) and _is_axis(columns[0], _EARTH[0])
 
 
-def _only(names: Sequence[str], axis: Sequence[str]) -> str | None:
+def _single_column(names: Sequence[str], axis: Sequence[str]) -> str | None:
     """The one column of an axis; None if there is none, or if several could be meant."""
     fitting = [name for name in names if _is_axis(name, axis)]
     exact = [name for name in fitting if name.strip().lower() in axis]

@@ -75,15 +75,17 @@ def split(
         pieces = _shuffle(data.n_rows, test, validation, seed, "rows")
         return tuple(data.take_rows(piece) for piece in pieces)
     if by == "entries":
-        pieces = _shuffle(len(_observed(data)), test, validation, seed, "entries")
-        return tuple(_only_entries(data, piece) for piece in pieces)
+        pieces = _shuffle(len(_observed_entries(data)), test, validation, seed, "entries")
+        return tuple(_keep_entries(data, piece) for piece in pieces)
     if by == "time" and column is None:
         codes = np.arange(data.n_rows)
     else:
         codes = _blocks(data) if by == "blocks" else _codes(data, column, by)
     n_codes = int(codes.max()) + 1
     if by == "time":
-        pieces = _last(codes, test, validation, "rows" if column is None else f"{column} values")
+        pieces = _split_by_time(
+            codes, test, validation, "rows" if column is None else f"{column} values"
+        )
     else:
         pieces = _shuffle(n_codes, test, validation, seed, by)
     return tuple(_with_recordings(data, np.flatnonzero(np.isin(codes, piece))) for piece in pieces)
@@ -112,7 +114,9 @@ def _check_sizes(
         )
 
 
-def _last(codes: NDArray[Any], test: float, validation: float, unit: str) -> list[NDArray[Any]]:
+def _split_by_time(
+    codes: NDArray[Any], test: float, validation: float, unit: str
+) -> list[NDArray[Any]]:
     """Split by time: fractions refer to the rows, whole numbers to the times."""
     total = int(codes.max()) + 1
     rows_from_end = np.cumsum(np.bincount(codes, minlength=total)[::-1])
@@ -200,7 +204,7 @@ def _size(share: float, total: int, name: str) -> int:
     return int(share * total)
 
 
-def _observed(data: Dataset) -> NDArray[Any]:
+def _observed_entries(data: Dataset) -> NDArray[Any]:
     """Flat indices, row by row, of the entries that can be held out."""
     if data.is_sparse:
         return np.arange(data.values.nnz)
@@ -208,7 +212,7 @@ def _observed(data: Dataset) -> NDArray[Any]:
     return np.flatnonzero(present if present.ndim == 2 else present.all(axis=2))
 
 
-def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
+def _keep_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
     """`data` with only the chosen ones of its observed entries."""
     if data.is_sparse:
         matrix = data.values
@@ -217,7 +221,7 @@ def _only_entries(data: Dataset, chosen: NDArray[Any]) -> Dataset:
         entries: Any = make_csr(arrays, shape=matrix.shape)
         return data._replace(entries, entities=recount(data.entities, entries))
     values = np.full_like(data.values, np.nan)
-    rows, columns = np.divmod(_observed(data)[chosen], data.n_entities)
+    rows, columns = np.divmod(_observed_entries(data)[chosen], data.n_entities)
     values[rows, columns] = data.values[rows, columns]
     return data._replace(values, entities=recount(data.entities, values))
 

@@ -56,7 +56,7 @@ class Vocabulary:
         canonical = _canonical(list(labels))
         codes = dict(zip(map(str, canonical), range(len(canonical)), strict=True))
         if len(codes) != len(canonical):
-            raise _twice(canonical, codes)
+            raise _duplicate_error(canonical, codes)
         array = np.empty(len(canonical), dtype=object)
         array[:] = canonical
         array.setflags(write=False)
@@ -236,7 +236,7 @@ def _require_label(label: object, number: int) -> Label:
     return known
 
 
-def _twice(labels: list[Label], codes: dict[str, int]) -> DataError:
+def _duplicate_error(labels: list[Label], codes: dict[str, int]) -> DataError:
     """The first label that occurs twice, possibly once as a number and once as text."""
     first = next(label for number, label in enumerate(labels) if codes[str(label)] != number)
     again = labels[codes[str(first)]]
@@ -342,7 +342,7 @@ def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
 
 
 def _order_of_numbers(labels: Sequence[Label]) -> NDArray[np.int64]:
-    values = [_value(label) for label in labels]
+    values = [_sort_value(label) for label in labels]
     if all(type(value) is int and abs(value) < 2**63 for value in values):
         array = np.array(values, dtype=np.int64)
         if len(np.unique(array)) == len(array):
@@ -362,7 +362,7 @@ def _is_number(label: Label) -> bool:
     return len(label) <= _LONGEST_NUMBER and _NUMBER.fullmatch(label) is not None
 
 
-def _value(label: Label) -> int | float:
+def _sort_value(label: Label) -> int | float:
     if not isinstance(label, str):
         return label
     # Whole numbers stay exact: identifiers often exceed 2**53.

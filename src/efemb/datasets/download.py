@@ -57,12 +57,12 @@ def find_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Fou
     """The files, if they are on this machine; damaged ones are recorded in `failures`."""
     home = data_home or os.environ.get("EFEMB_DATA")
     if home:
-        for paths in _complete(data, expand_home(home) / data.folder):
+        for paths in _complete_copies(data, expand_home(home) / data.folder):
             # A folder that the user specified is never silently replaced by another source.
             _check(paths, data, "replace it")
             return Found(paths, "folder", str(expand_home(home) / data.folder))
     cached = cache_folder() / data.folder
-    for paths in _complete(data, cached):
+    for paths in _complete_copies(data, cached):
         if _verify(paths, data, failures):
             return Found(paths, "cache", str(cached))
     for copy in data.copies:
@@ -72,7 +72,7 @@ def find_here(data: DataSet, data_home: Home, failures: list[EfembError]) -> Fou
     return None
 
 
-def _complete(data: DataSet, folder: Path) -> Iterator[dict[str, Path]]:
+def _complete_copies(data: DataSet, folder: Path) -> Iterator[dict[str, Path]]:
     """The files of each copy that is complete in `folder`."""
     for copy in data.copies:
         paths = {name: folder / name for name in copy.sha256}
@@ -110,14 +110,14 @@ def _fetch(data: DataSet, progress: bool, failures: list[EfembError]) -> Found |
                 progress_bar(f"fetching {data.name}", total, progress) as advance,
                 staging() as staged,
             ):
-                method(copy, staged, folder, advance, _most_bytes(data))
+                method(copy, staged, folder, advance, _max_bytes(data))
             return Found({name: folder / name for name in copy.sha256}, "cache", str(folder))
         except (DataError, MissingExtraError) as error:
             failures.append(error)
     return None
 
 
-def _most_bytes(data: DataSet) -> int:
+def _max_bytes(data: DataSet) -> int:
     """Limit on the size of a file: the (approximate) size of the whole data set."""
     return 2 * data.size + _SLACK_BYTES
 
@@ -236,7 +236,7 @@ def _download_file(url: str, sha256: str, target: Path, advance: Advance, max_by
         hooks={"response": lambda answer, **_: answers.append(_check_redirect(answer, url))},
     )
     try:
-        with _quiet(pooch.get_logger()):
+        with _silence_pooch(pooch.get_logger()):
             fetcher.fetch(target.name, downloader=loader)
     except EfembError:
         raise
@@ -306,7 +306,7 @@ class _Bar:
 
 
 @contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
+def _silence_pooch(logger: logging.Logger) -> Iterator[None]:
     """Silence pooch's own messages: there is a progress bar, and errors are raised."""
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -66,23 +66,23 @@ class Callbacks:
 
     def __enter__(self) -> None:
         for callback in self.callbacks:
-            getattr(callback, "start", _nothing)()
+            getattr(callback, "start", _do_nothing)()
 
     def __exit__(self, *_: object) -> None:
         for callback in self.callbacks:
-            getattr(callback, "close", _nothing)()
+            getattr(callback, "close", _do_nothing)()
 
     def announce(self, text: str) -> None:
         """Report what is known before the fit begins."""
         for callback in self.callbacks:
-            getattr(callback, "announce", _nothing)(text)
+            getattr(callback, "announce", _do_nothing)(text)
 
     def step(self, done: float, status: str = "") -> None:
         """Report the share of the pass that is done, and the status of a cluster."""
         for callback in self.callbacks:
-            getattr(callback, "step", _nothing)(done)
+            getattr(callback, "step", _do_nothing)(done)
             if status:
-                getattr(callback, "note", _nothing)(status)
+                getattr(callback, "note", _do_nothing)(status)
 
     def __call__(self, progress: Progress) -> bool:
         """Pass the progress to every callback; True if one of them asks to stop."""
@@ -91,16 +91,16 @@ class Callbacks:
 
     def state(self) -> list[Any]:
         """States of all callbacks, for a checkpoint."""
-        return [getattr(callback, "state", _nothing)() for callback in self.callbacks]
+        return [getattr(callback, "state", _do_nothing)() for callback in self.callbacks]
 
     def restore(self, states: list[Any]) -> None:
         """Undo `state`; callbacks may have been added since."""
         for callback, state in zip(self.callbacks, states, strict=False):
             if state is not None:
-                getattr(callback, "restore", _nothing)(state)
+                getattr(callback, "restore", _do_nothing)(state)
 
 
-def _nothing(*args: object) -> None:
+def _do_nothing(*args: object) -> None:
     """Placeholder for an optional method that a callback lacks."""
 
 

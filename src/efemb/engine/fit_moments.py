@@ -64,14 +64,14 @@ def sum_products(task: GramTask) -> Statistics:
     """Write the Gram matrices of the training rows and of the held-out rows."""
     with workers(task.job.n_jobs) as pool:
         split = task.job.split(task.shard, pool)
-        arrays = _named("train", split.solver)
+        arrays = _prefix_names("train", split.solver)
         if split.validation is not None:
-            arrays |= _named("held", _held_solver(split))
+            arrays |= _prefix_names("held", _held_solver(split))
         SUMS.write(task.target, {}, arrays, damaged=True)
         return Statistics.of(split.bound, split.solver.row_weight)
 
 
-def _named(part: str, solver: Any) -> dict[str, Any]:
+def _prefix_names(part: str, solver: Any) -> dict[str, Any]:
     return {f"{part}.{name}": array for name, array in solver.sums().items()}
 
 
@@ -107,7 +107,7 @@ def fit_moments(
     bound = _bind(spec, store, layout)
     if center:
         bound = bound.about(moments.mean.ravel())
-    spec = _scaled(replace(spec, context=bound.frozen(spec.context)), moments)
+    spec = _scale_family(replace(spec, context=bound.frozen(spec.context)), moments)
     if choose_solver(options.solver, bound, spec) != "moments":
         raise ParameterError(
             "a recording in shards needs a Gaussian family with the identity link and a context "
@@ -176,7 +176,7 @@ def _same_lists(one: BoundContext, other: BoundContext) -> bool:
     return all(np.array_equal(a.members, b.members) for a, b in pairs)
 
 
-def _scaled(spec: Spec, moments: ValueMoments) -> Spec:
+def _scale_family(spec: Spec, moments: ValueMoments) -> Spec:
     spread = float(np.maximum(moments.mean_square - moments.mean**2, 0.0).mean())
     if not (spec.family.learns and spread > 0):
         return spec

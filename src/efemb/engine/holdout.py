@@ -60,25 +60,25 @@ def hold_out(
     if not 0.0 < share < 1.0:
         raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
     if bound.is_text:
-        return _without_documents(bound, share, fraction is None, setup, rng)
+        return _hold_out_documents(bound, share, fraction is None, setup, rng)
     if bound.shares_rows and not setup.spec.family.judged_by_density:
-        held = _some_entries(bound, share, fraction is None, weight, rng)
-        split = None if held is None else _masked(bound, held, weight, setup)
+        held = _draw_entries(bound, share, fraction is None, weight, rng)
+        split = None if held is None else _mask_entries(bound, held, weight, setup)
         return split or no_split(bound, weight, setup)
     eligible = np.arange(bound.n_rows) if weight is None else np.flatnonzero(weight > 0)
     n_held = max(1, round(share * len(eligible)))
     if setup.spec.context.reaches_other_rows:
-        rows = _stretches(eligible, n_held, rng)
+        rows = _draw_stretches(eligible, n_held, rng)
     else:
         rows = np.sort(rng.permutation(eligible)[:n_held])
     if len(eligible) < 10:
         return no_split(bound, weight, setup)
     if bound.shares_rows:
-        return _apart(bound, rows, weight, setup)
-    return _without_rows(bound, rows, weight, setup)
+        return _separate_rows(bound, rows, weight, setup)
+    return _hold_out_rows(bound, rows, weight, setup)
 
 
-def _apart(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
+def _separate_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
     """Held-out rows with contexts within themselves, by the log-density of all their cells."""
     base = np.ones(bound.n_rows) if weight is None else weight
     others = np.setdiff1d(np.arange(bound.n_rows), rows)
@@ -88,7 +88,7 @@ def _apart(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split
     return Split(train, setup(train, base[others]), score)
 
 
-def _stretches(eligible: Ints, n_held: int, rng: np.random.Generator) -> Ints:
+def _draw_stretches(eligible: Ints, n_held: int, rng: np.random.Generator) -> Ints:
     """About this many rows in stretches, so that few rows lose the context of a neighbor."""
     length = max(1, n_held // MOST_STRETCHES)
     n_stretches = -(-len(eligible) // length)
@@ -112,9 +112,9 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
         if (
             held is not None
             and validation.n_rows == bound.n_rows
-            and not _overlap(_stored(bound.data), held)
+            and not _overlaps(_stored(bound.data), held)
         ):
-            return _masked(bound, held, weight, setup) or _nothing_to_score()
+            return _mask_entries(bound, held, weight, setup) or _refuse_unscorable()
         other: Any = setup.spec.context.bind(validation)
         entries = rows_given_themselves(setup.spec, other)
         if entries.empty.all():
@@ -123,17 +123,17 @@ def given_split(bound: Any, validation: Dataset, weight: Floats | None, setup: S
         return Split(bound, setup(bound, weight), score)
     if bound.lists is None:
         raise ParameterError("validation= needs a Basket, Neighbors, Graph or Lagged context")
-    if _only_missing(bound.data, validation):
+    if _fills_gaps(bound.data, validation):
         lists = EntityLists(bound.data, bound.lists, private=bound.private, targets=validation)
         solver = setup(lists, weight)
     else:
         solver = setup(bound.rebind(validation), None)
     if not solver.total_weight > 0:
-        _nothing_to_score()
+        _refuse_unscorable()
     return Split(bound, setup(bound, weight), SolverValidation(solver, None, solver.total_weight))
 
 
-def _without_documents(
+def _hold_out_documents(
     bound: WindowBags, share: float, capped: bool, setup: Setup, rng: np.random.Generator
 ) -> Split:
     """Hold out documents (stretches if there are few), by default at most `MOST_ENTRIES` words."""
@@ -164,18 +164,18 @@ def _stored(data: Dataset) -> Any:
     return csr_array(np.nan_to_num(data.values.reshape(data.n_rows, data.n_entities)))
 
 
-def _only_missing(data: Dataset, held: Dataset) -> bool:
+def _fills_gaps(data: Dataset, held: Dataset) -> bool:
     """Whether `held` has values only where the data of the same rows have none."""
     if data.is_sparse or held.is_sparse or data.shape != held.shape:
         return False
     return not bool((~np.isnan(data.values) & ~np.isnan(held.values)).any())
 
 
-def _overlap(left: Any, right: Any) -> bool:
+def _overlaps(left: Any, right: Any) -> bool:
     return bool((left.astype(bool).multiply(right.astype(bool))).nnz)
 
 
-def _some_entries(
+def _draw_entries(
     bound: RowBags, share: float, capped: bool, weight: Floats | None, rng: np.random.Generator
 ) -> Any | None:
     """A random sparse matrix of entries, or None if there are too few to hold out.
@@ -193,12 +193,12 @@ def _some_entries(
         return None
     chosen = np.sort(rng.permutation(candidates)[:n])
     row = np.repeat(np.arange(stored.shape[0]), sizes)[chosen]
-    chosen, row = _sparing(chosen, row, sizes)
+    chosen, row = _keep_one_per_row(chosen, row, sizes)
     cells = (row, stored.indices[chosen])
     return csr_array((stored.data[chosen], cells), shape=stored.shape)
 
 
-def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+def _keep_one_per_row(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
     """Drop the first entry of each row that would otherwise lose all its context."""
     emptied = np.bincount(row, minlength=len(sizes)) == sizes
     first = np.r_[True, row[1:] != row[:-1]]
@@ -206,7 +206,7 @@ def _sparing(chosen: Ints, row: Ints, sizes: Ints) -> tuple[Ints, Ints]:
     return chosen[~spared], row[~spared]
 
 
-def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split | None:
+def _mask_entries(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> Split | None:
     """Held-out entries are neither zero, target nor context; None if none of them has weight."""
     data = bound.data
     train = _stored(data).copy()
@@ -214,7 +214,7 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
     train.eliminate_zeros()
     masked = held.astype(bool)
     if not data.is_sparse and np.isnan(data.values).any():
-        masked = masked + _missing(data)
+        masked = masked + _missing_cells(data)
     rest = bound.without(masked, data._replace(train))
     entries = entries_given_rows(setup.spec, rest, held)
     of_rows = None if weight is None else weight[np.diff(held.indptr) > 0]
@@ -224,18 +224,18 @@ def _masked(bound: RowBags, held: Any, weight: Floats | None, setup: Setup) -> S
     return Split(rest, setup(rest, weight), score)
 
 
-def _nothing_to_score() -> NoReturn:
+def _refuse_unscorable() -> NoReturn:
     raise DataError(
         "validation has no entry with a context in a row whose sample_weight is not 0, so it "
         "cannot tell when to stop: pass other entries, or none and early_stopping=False"
     )
 
 
-def _missing(data: Dataset) -> Any:
+def _missing_cells(data: Dataset) -> Any:
     return csr_array(np.isnan(data.values.reshape(data.n_rows, data.n_entities)))
 
 
-def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
+def _hold_out_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -> Split:
     """Held-out rows are neither target nor context; they see the training rows as context."""
     base = np.ones(bound.n_rows) if weight is None else weight
     others = np.setdiff1d(np.arange(bound.n_rows), rows)
@@ -252,7 +252,7 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
     watcher = setup(bound, only)
     if not watcher.total_weight > 0:
         return no_split(bound, weight, setup)
-    blank = _blanked(bound.data, rows)
+    blank = _blank_rows(bound.data, rows)
     train = bound.rebind(blank) if fixed else setup.spec.context.bind(blank)
     rest_weight = base.copy()
     rest_weight[rows] = 0.0
@@ -262,7 +262,7 @@ def _without_rows(bound: Any, rows: Ints, weight: Floats | None, setup: Setup) -
     )
 
 
-def _blanked(data: Dataset, rows: Ints) -> Dataset:
+def _blank_rows(data: Dataset, rows: Ints) -> Dataset:
     """The data with some rows missing; empty if the data are sparse, to save memory.
 
     Such rows have no weight, so that they are not targets in either case.

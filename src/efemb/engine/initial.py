@@ -24,10 +24,10 @@ def initial_parameters(
         mean = mean / mean.sum()  # shares, because the noise is proportional to them
     shapes = {array.name: array.shape for array in space.layout}
     if space.spec.positive_rho or space.spec.positive_alpha:
-        rho, alpha = _positive(space, statistics, mean, rng)
+        rho, alpha = _positive_vectors(space, statistics, mean, rng)
     else:
         size, text = _scale(space.k, statistics), statistics.is_text
-        rho, alpha = (_random(rng, size, shapes[name], text=text) for name in ("rho", "alpha"))
+        rho, alpha = (_draw(rng, size, shapes[name], text=text) for name in ("rho", "alpha"))
     rho, alpha = space.spec.structure.start(rho, alpha, space.n_entities)
     if space.spec.structure.tied:
         alpha = rho
@@ -37,11 +37,11 @@ def initial_parameters(
         if statistics.is_text and statistics.popularity is not None:
             intercept = _noisy_intercepts(space, statistics.popularity, intercept)
     position = np.ones(shapes["position"]) if "position" in shapes else None
-    further = {**_of_structure(space, rng, rho.dtype), **_of_terms(space, rng)}
+    further = {**_structure_arrays(space, rng, rho.dtype), **_term_arrays(space, rng)}
     return Parameters(rho, alpha, intercept, position, further)
 
 
-def _of_structure(
+def _structure_arrays(
     space: ParameterSpace, rng: np.random.Generator, dtype: np.dtype[np.floating]
 ) -> dict[str, Floats]:
     """Arrays of the structure, which usually start at 0 and are large."""
@@ -54,7 +54,7 @@ def _of_structure(
     }
 
 
-def _of_terms(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
+def _term_arrays(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
     """Small random numbers, of the size that each term specifies."""
     return {
         f"{term.label}.{array.name}": rng.normal(array.start, array.spread, array.shape)
@@ -63,7 +63,7 @@ def _of_terms(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floa
     }
 
 
-def _random(rng: np.random.Generator, size: float, shape: tuple[int, ...], *, text: bool) -> Floats:
+def _draw(rng: np.random.Generator, size: float, shape: tuple[int, ...], *, text: bool) -> Floats:
     """Numbers with mean 0 and standard deviation `size`."""
     if not text:
         return rng.normal(0.0, size, shape)
@@ -82,7 +82,7 @@ def _scale(k: int, statistics: Statistics) -> float:
     return float(SPREAD / np.sqrt(k))
 
 
-def _floored(mean: Floats) -> Floats:
+def _raise_zeros(mean: Floats) -> Floats:
     """Means of entities that never occur, raised to the smallest possible mean."""
     positive = mean[mean > 0]
     floor = 0.1 * float(positive.min()) if len(positive) else 1e-3
@@ -92,11 +92,11 @@ def _floored(mean: Floats) -> Floats:
 def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
     family: Family = space.spec.family
     if space.spec.link.needs_positive:
-        return 0.5 * _floored(mean)
+        return 0.5 * _raise_zeros(mean)
     if space.spec.positive_intercept:
-        return np.maximum(_floored(mean), 1e-3)
+        return np.maximum(_raise_zeros(mean), 1e-3)
     if family.support.low == 0:
-        return family.predictor(_floored(mean))
+        return family.predictor(_raise_zeros(mean))
     return family.predictor(mean)
 
 
@@ -107,11 +107,11 @@ def _noisy_intercepts(space: ParameterSpace, counts: Floats, usual: Floats) -> F
         return Huffman.of(counts).odds
     if zeros.odds:  # variants that know the noise start at the unigram distribution
         noise = zeros.n * zeros.entity_weights(np.maximum(counts, 0.5))
-        return np.asarray(np.log(_floored(counts / counts.sum()) / _floored(noise)))
+        return np.asarray(np.log(_raise_zeros(counts / counts.sum()) / _raise_zeros(noise)))
     return usual
 
 
-def _positive(
+def _positive_vectors(
     space: ParameterSpace, statistics: Statistics, mean: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Positive vectors whose inner products start at (half of) each entity's mean."""
@@ -121,7 +121,7 @@ def _positive(
     by_row = statistics.popularity is not None
     if space.spec.link.needs_positive and by_row and space.plain:
         share = 0.5 if space.spec.intercept else 1.0
-        rho *= (share * _floored(mean) / statistics.context_size)[:, None]
+        rho *= (share * _raise_zeros(mean) / statistics.context_size)[:, None]
     else:
         rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
     if not space.spec.positive_rho:

@@ -88,14 +88,14 @@ class TrainState:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], space: ParameterSpace) -> TrainState:
         """Undo `to_arrays`, with copies, because arrays read from a file are read-only."""
-        theta = _copied({**arrays["parameters"], **arrays["theta"]})
+        theta = _copy_arrays({**arrays["parameters"], **arrays["theta"]})
         parameters = space.constrained(theta)
         # Stored, not recomputed: exponentials of some rows may differ from those of all in one bit.
         for name in arrays["theta"]:
             parameters.named()[name][...] = arrays["parameters"][name]
         best = arrays["best"]
         if best is not None:
-            best = Best(**{**best, "parameters": _copied(best["parameters"])})
+            best = Best(**{**best, "parameters": _copy_arrays(best["parameters"])})
         optimizer = arrays["optimizer"]
         return cls(
             theta,
@@ -122,5 +122,5 @@ class Update:
     exhausted: bool = False
 
 
-def _copied(arrays: Mapping[str, Any]) -> Parameters:
+def _copy_arrays(arrays: Mapping[str, Any]) -> Parameters:
     return Parameters.from_named({name: array.copy() for name, array in arrays.items()})

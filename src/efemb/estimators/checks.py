@@ -153,13 +153,13 @@ def drop_empty_rows(
 def _share_entries(data: Dataset, held: Dataset) -> bool:
     """Whether both have a value in the same cell, so that they must be different rows."""
     entries, held_entries = (
-        csr_array(dataset.values if dataset.is_sparse else _flat(dataset)).astype(bool)
+        csr_array(dataset.values if dataset.is_sparse else _flatten(dataset)).astype(bool)
         for dataset in (data, held)
     )
     return bool(entries.multiply(held_entries).nnz)
 
 
-def _flat(data: Dataset) -> Floats:
+def _flatten(data: Dataset) -> Floats:
     """Values as a matrix, 0 where missing."""
     return np.asarray(np.nan_to_num(data.values.reshape(data.n_rows, -1)))
 

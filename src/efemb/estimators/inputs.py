@@ -97,9 +97,9 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     if opened is not None:
         X = Dataset(opened)
     elif not reset:
-        X = _by_labels(estimator, X)
+        X = _use_labels(estimator, X)
     if isinstance(X, Dataset):
-        data = _remember(estimator, X, reset)
+        data = _store_features(estimator, X, reset)
     else:
         _refuse_text(estimator, X)
         _refuse_tables_without_data(X)
@@ -115,7 +115,7 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
     return data if positions is None else data._replace(data.values, positions=positions)
 
 
-def _by_labels(estimator: Any, X: Any) -> Any:
+def _use_labels(estimator: Any, X: Any) -> Any:
     """X, as a Dataset if it has labels that scikit-learn does not compare.
 
     scikit-learn only compares strings with the column names of a frame it was fitted to.
@@ -165,9 +165,9 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         return validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
         _explain_text(X, error)
-        raise DataError(_short(error)) from error
+        raise DataError(_shorten_message(error)) from error
     except TypeError as error:
-        raise InputTypeError(_short(error)) from error
+        raise InputTypeError(_shorten_message(error)) from error
 
 
 def _refuse_dates(X: Any) -> None:
@@ -179,7 +179,7 @@ def _refuse_dates(X: Any) -> None:
             raise InputTypeError(f"X must be numbers, not {kind}")
 
 
-def _short(error: Exception) -> str:
+def _shorten_message(error: Exception) -> str:
     """A message of scikit-learn or NumPy, cut off, since some of them print the whole array."""
     text = str(error)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
@@ -196,7 +196,7 @@ def _explain_text(X: Any, error: ValueError) -> None:
             ) from error
 
 
-def _remember(estimator: Any, data: Dataset, reset: bool) -> Dataset:
+def _store_features(estimator: Any, data: Dataset, reset: bool) -> Dataset:
     known = getattr(estimator, "n_features_in_", None)
     if reset:
         estimator.n_features_in_ = data.n_entities

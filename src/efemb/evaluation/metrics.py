@@ -59,7 +59,7 @@ def _discounted_gain(rank: Floats) -> Floats:
     return np.asarray(1.0 / np.log2(1.0 + rank))
 
 
-def _first(k: int, gain: Callable[[Floats], Floats]) -> Metric:
+def _top_k_gain(k: int, gain: Callable[[Floats], Floats]) -> Metric:
     """A gain that depends on the rank, 0 beyond rank k."""
 
     def gains(predictions: Predictions) -> Floats:
@@ -89,7 +89,7 @@ def metric_of(name: Any) -> Metric:
         raise InputTypeError(f"metric must be a string, got {name!r}")
     prefix, at, cutoff = name.partition("@")
     if prefix + at in AT_RANK and cutoff.isdecimal():
-        return _first(checked_number(int(cutoff)), AT_RANK[prefix + at])
+        return _top_k_gain(checked_number(int(cutoff)), AT_RANK[prefix + at])
     if name not in METRICS:
         choices = [*METRICS, *(f"{known}10" for known in AT_RANK)]
         raise ParameterError(f"metric={name!r} is unknown; {suggest(name, choices)}")

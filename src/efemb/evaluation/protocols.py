@@ -57,7 +57,7 @@ def leave_one_out(model: Any, X: Any, *, progress: bool = False) -> Predictions:
     """
     judged = Judged.of(model, X)
     if not judged.by_shares:
-        return predict_means(judged, _dense(judged.original), _expected(judged, judged.data))
+        return predict_means(judged, _dense(judged.original), _predict(judged, judged.data))
     stored, row = stored_entries(judged.original)
     alone = (np.diff(stored.indptr) == 1)[row]
     if alone.all():
@@ -88,7 +88,7 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
         `n_skipped` entries belong to rows that are empty without them.
     """
     judged = Judged.of(model, X)
-    held = _held(judged, entries)
+    held = _held_out_data(judged, entries)
     if not judged.by_shares:
         targets = missing_unless_stored(held) if held.is_sparse else held.values
         remaining = _dense(judged.original)
@@ -97,7 +97,7 @@ def held_out_entries(model: Any, X: Any, entries: Any, *, progress: bool = False
         else:  # counts, which are zero where absent
             targets, there = np.where(targets == 0, np.nan, targets), remaining != 0
         refuse_overlap(~np.isnan(targets) & there)
-        return predict_means(judged, targets, _expected(judged, judged.data))
+        return predict_means(judged, targets, _predict(judged, judged.data))
     stored, row = stored_entries(held)
     remaining, _ = stored_entries(judged.original)
     refuse_overlap(stored.multiply(remaining))
@@ -154,7 +154,7 @@ def leave_fold_out(
             hidden = values.copy()
             hidden[:, judged.codes(fold)] = np.nan
             masked = judged.data._replace(hidden)
-            expected = _expected(judged, masked)
+            expected = _predict(judged, masked)
             combined = expected if combined is None else combined
             for array, new in zip(combined, expected, strict=True):
                 if array is not None and new is not None:
@@ -175,7 +175,7 @@ def draw_folds(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
     return list(np.array_split(generator(seed).permutation(n_entities), folds))
 
 
-def _held(judged: Judged, entries: Any) -> Dataset:
+def _held_out_data(judged: Judged, entries: Any) -> Dataset:
     """The held-out entries, their entities in the order of the user's X."""
     original = judged.original
     held, _ = in_order(as_dataset(entries, original.entities), original.entities)
@@ -184,7 +184,7 @@ def _held(judged: Judged, entries: Any) -> Dataset:
     return conform(judged.model, held, judged.family)
 
 
-def _expected(judged: Judged, data: Dataset) -> Expected:
+def _predict(judged: Judged, data: Dataset) -> Expected:
     """Predictions of the model for data, with columns in the order of the user's X."""
     order = judged.codes(np.arange(data.n_entities))
     mean, variance = judged.moments(data)

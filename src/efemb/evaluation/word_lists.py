@@ -33,7 +33,7 @@ def read_pairs(source: Any, column: str | int | None) -> list[Pair]:
     elif hasattr(source, "columns") and not isinstance(source, dict):
         pairs = _from_frame(source, column)
     elif isinstance(source, Iterable) and not isinstance(source, dict | bytes):
-        pairs = [_triple(row, number) for number, row in enumerate(source)]
+        pairs = [_parse_triple(row, number) for number, row in enumerate(source)]
     else:
         raise InputTypeError(
             "pass the path of a file, a data frame or a list of (word, word, score), "
@@ -66,7 +66,7 @@ def _from_file(path: Path, column: str | int | None) -> list[Pair]:
                 f"{path}, line {number}: two words and a score in column {score_index + 1} are "
                 f"needed, but there are {len(row)} fields"
             )
-        pairs.append((row[0], row[1], _score(row[score_index], f"{path}, line {number}")))
+        pairs.append((row[0], row[1], _parse_score(row[score_index], f"{path}, line {number}")))
     return pairs
 
 
@@ -121,14 +121,14 @@ def _from_frame(source: Any, column: str | int | None) -> list[Pair]:
     score = names[column] if isinstance(column, int) else column
     column_places([score], names, "the table")
     columns = (frame[name].to_list() for name in (names[0], names[1], score))
-    return [_triple(row, number) for number, row in enumerate(zip(*columns, strict=True))]
+    return [_parse_triple(row, number) for number, row in enumerate(zip(*columns, strict=True))]
 
 
-def _triple(row: Any, number: int) -> Pair:
+def _parse_triple(row: Any, number: int) -> Pair:
     if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 3:
         raise DataError(f"row {number} must be (word, word, score), not {row!r:.60}")
     first, second, score = row
-    return first, second, _score(score, f"row {number}")
+    return first, second, _parse_score(score, f"row {number}")
 
 
 def _is_number(text: Any) -> bool:
@@ -139,7 +139,7 @@ def _is_number(text: Any) -> bool:
     return True
 
 
-def _score(value: Any, where: str) -> float:
+def _parse_score(value: Any, where: str) -> float:
     if not _is_number(value) or not math.isfinite(float(value)):
         raise DataError(f"{where}: the score must be a finite number, not {value!r:.60}")
     return float(value)

@@ -116,7 +116,7 @@ class RowGroups:
         size, choice = checked_number(n), Choice(self.items_of_model, **options)
         codes = Choice(self.labels).codes(group)
         effect = self.gamma @ self.theta[codes].mean(axis=0)
-        return _best(self.items_of_model, effect, size, choice)
+        return _top_labels(self.items_of_model, effect, size, choice)
 
     @accepts(Options)
     def of_item(self, item: Any, n: int = 10, **options: Unpack[Options]) -> Table:
@@ -138,7 +138,7 @@ class RowGroups:
         """
         size, choice = checked_number(n), Choice(self.labels, **options)
         codes = Choice(self.items_of_model).codes(item)
-        return _best(self.labels, self.theta @ self.gamma[codes].mean(axis=0), size, choice)
+        return _top_labels(self.labels, self.theta @ self.gamma[codes].mean(axis=0), size, choice)
 
     def segments(self, n: int = 5, seed: int = 0) -> Table:
         """Divide the groups into segments with similar effects, by k-means.
@@ -174,7 +174,7 @@ class RowGroups:
         return Table({name: values[order] for name, values in columns.items()})
 
 
-def _best(labels: Vocabulary, effect: Floats, size: int, choice: Choice) -> Table:
+def _top_labels(labels: Vocabulary, effect: Floats, size: int, choice: Choice) -> Table:
     rows = np.arange(len(labels)) if choice.rows is None else choice.rows
     codes = rows[largest(effect[rows], size)]
     return Table({"label": labels.labels[codes], "effect": effect[codes]})

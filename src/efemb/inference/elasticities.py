@@ -33,7 +33,7 @@ def elasticity(
     codes = np.arange(fitted.n_entities)
     if item is not None:
         codes = np.atleast_1d(Choice(fitted.entities).codes(item))
-    value = (response * _room(fitted))[codes]
+    value = (response * _log_mean_slope(fitted))[codes]
     columns: dict[str, Any] = {"label": fitted.entities.labels[codes], "elasticity": value}
     if errors is not None:
         if not isinstance(errors, Laplace):
@@ -123,7 +123,7 @@ def _response(fitted: FittedEmbedding, table: str | None) -> tuple[CellCovariate
     return term, response.astype(np.float64)
 
 
-def _room(fitted: FittedEmbedding) -> Floats | float:
+def _log_mean_slope(fitted: FittedEmbedding) -> Floats | float:
     """d log mean / d u at an empty context: less than 1 if means are bounded."""
     family = fitted.spec.family
     if family.softmax:

@@ -93,7 +93,9 @@ def differs(
     if group is not None and labels.count(group) == 0:
         structure.code_of(group)  # raises an error that lists the groups
         raise ParameterError(f"the data have no rows of the group {group!r}")
-    errors = [_at_shared(fitted, label, part) for label, part in zip(labels, parts, strict=True)]
+    errors = [
+        _errors_at_shared(fitted, label, part) for label, part in zip(labels, parts, strict=True)
+    ]
     results = compare_groups(errors, fitted, precision, progress)
     chosen = [i for i, label in enumerate(labels) if group is None or label == group]
     names, some = ([given[i] for i in chosen] for given in (labels, parts))
@@ -113,7 +115,7 @@ def compare_groups(
     return results
 
 
-def _at_shared(fitted: FittedEmbedding, label: Any, data: Any) -> Laplace:
+def _errors_at_shared(fitted: FittedEmbedding, label: Any, data: Any) -> Laplace:
     """The regressions of one group at the shared embeddings and the intercepts of the group."""
     single = of_group(fitted, label)
     parameters = replace(single.parameters, rho=fitted.parameters.rho)
@@ -124,7 +126,7 @@ def _differences(errors: list[Laplace], block: Ints, k: int, precision: float) -
     """Distance, ratio and p-value of some entities in every group, (3, groups, entities)."""
     vectors = _shared_optimum(errors, block, k, precision * LEAST_RIDGE)
     parts = [
-        _without_intercept(*one.scores(block, at), k)
+        _eliminate_others(*one.scores(block, at), k)
         for one, at in zip(errors, vectors, strict=True)
     ]
     score, information, moments = (np.stack(arrays) for arrays in zip(*parts, strict=True))
@@ -141,7 +143,7 @@ def _differences(errors: list[Laplace], block: Ints, k: int, precision: float) -
     delta = np.linalg.solve(root.swapaxes(-1, -2), whitened[..., None])[..., 0]
     half = np.linalg.solve(root, variance)
     weights = np.linalg.solve(root, half.swapaxes(-1, -2))
-    return np.stack([np.sqrt((delta**2).sum(axis=-1)), *_tail(whitened, weights)])
+    return np.stack([np.sqrt((delta**2).sum(axis=-1)), *_tail_probability(whitened, weights)])
 
 
 def _shared_optimum(errors: list[Laplace], block: Ints, k: int, ridge: float) -> list[Floats]:
@@ -156,16 +158,16 @@ def _shared_optimum(errors: list[Laplace], block: Ints, k: int, ridge: float) ->
         for at in vectors:
             at[:, :k] = shared
         scores = [one.scores(block, at) for one, at in zip(errors, vectors, strict=True)]
-        parts = [_without_intercept(*each, k) for each in scores]
+        parts = [_eliminate_others(*each, k) for each in scores]
         score = np.sum([part[0] for part in parts], axis=0) - ridge * shared
         information = np.sum([part[1] for part in parts], axis=0) + ridge * np.eye(k)
-        step = _limited(np.linalg.solve(information, score[..., None])[..., 0])
+        step = _limit_steps(np.linalg.solve(information, score[..., None])[..., 0])
         shared = shared + step
         for at, (gradient, curvature, _) in zip(vectors, scores, strict=True):
             rest = gradient[:, k:] - (curvature[:, k:, :k] @ step[..., None])[..., 0]
             if rest.shape[1]:
-                regular = _regular(curvature[:, k:, k:])
-                at[:, k:] += _limited(np.linalg.solve(regular, rest[..., None])[..., 0])
+                regular = _regularize(curvature[:, k:, k:])
+                at[:, k:] += _limit_steps(np.linalg.solve(regular, rest[..., None])[..., 0])
         if np.abs(step).max(initial=0.0) < CLOSE:
             break
     for at in vectors:
@@ -173,19 +175,19 @@ def _shared_optimum(errors: list[Laplace], block: Ints, k: int, ridge: float) ->
     return vectors
 
 
-def _limited(step: Floats) -> Floats:
+def _limit_steps(step: Floats) -> Floats:
     """Steps of Newton's method, entity by entity, with lengths limited to `LONGEST`."""
     size = np.linalg.norm(step, axis=1, keepdims=True)
     return np.asarray(step * np.minimum(1.0, LONGEST / np.maximum(size, LEAST)))
 
 
-def _regular(information: Floats) -> Floats:
+def _regularize(information: Floats) -> Floats:
     """Information with a small addition to its diagonal, in case the rows contain none."""
     scale = np.trace(information, axis1=1, axis2=2)[:, None, None] + LEAST
     return np.asarray(information + LEAST * scale * np.eye(information.shape[1]))
 
 
-def _tail(whitened: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _tail_probability(whitened: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Ratio and p-value of sums of squares with a matrix of weights, by three moments.
 
     After Pearson (Imhof, 1961): two moments alone give tails that are too light, and therefore more
@@ -209,13 +211,13 @@ def _tail(whitened: Floats, weights: Floats) -> tuple[Floats, Floats]:
     )
 
 
-def _without_intercept(
+def _eliminate_others(
     score: Floats, information: Floats, moments: Floats, k: int
 ) -> tuple[Floats, Floats, Floats]:
     """Score and information of the first k numbers after eliminating terms and intercept."""
     if score.shape[1] == k:
         return score, information, moments
-    regular = _regular(information[:, k:, k:])
+    regular = _regularize(information[:, k:, k:])
     pull = np.linalg.solve(regular, information[:, k:, :k]).swapaxes(1, 2)
     project = np.concatenate([np.broadcast_to(np.eye(k), (len(score), k, k)), -pull], axis=2)
     transposed = project.swapaxes(1, 2)
@@ -226,7 +228,7 @@ def _without_intercept(
     )
 
 
-def _counts(data: Any) -> Floats:
+def _count_rows(data: Any) -> Floats:
     """Number of rows that contain each entity."""
     return np.asarray((data.values != 0).sum(axis=0), dtype=np.float64).ravel()
 
@@ -247,7 +249,7 @@ def rank_differences(
     names[:] = groups
     label = np.tile(fitted.entities.labels, len(groups))
     group = np.repeat(names, fitted.n_entities)
-    flat = {"count": np.concatenate([_counts(rows) for rows in parts])}
+    flat = {"count": np.concatenate([_count_rows(rows) for rows in parts])}
     for name, values in zip(("distance", "ratio", "p_value"), results, strict=True):
         flat[name] = values.ravel()
     eligible = np.flatnonzero(flat["count"] >= float(min_count))

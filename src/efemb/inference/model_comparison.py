@@ -184,7 +184,7 @@ def _tabulate(labels: Vocabulary, lists: list[list[Ints]], what: str) -> Table:
     verdict = np.full(len(shared), "unknown" if within is None else "within noise", dtype=object)
     if within is not None:
         verdict[between.max(axis=0) < within.min(axis=0)] = "changed"
-    gained, lost = (_newcomers(labels, *pair) for pair in ((lists[0], lists[1]), lists[::-1]))
+    gained, lost = (_new_in_lists(labels, *pair) for pair in ((lists[0], lists[1]), lists[::-1]))
     change = seeds - shared
     first = np.where(np.isnan(change), -shared, change)
     order = np.lexsort((-first, verdict != "changed"))
@@ -197,7 +197,7 @@ def _tabulate(labels: Vocabulary, lists: list[list[Ints]], what: str) -> Table:
     return Table({name: values[order] for name, values in columns.items()}, note)
 
 
-def _newcomers(labels: Vocabulary, before: list[Ints], after: list[Ints]) -> Any:
+def _new_in_lists(labels: Vocabulary, before: list[Ints], after: list[Ints]) -> Any:
     """Per item, the first items in every list of `after` that are in no list of `before`."""
     texts = np.empty(len(labels), dtype=object)
     for item in range(len(labels)):

@@ -42,7 +42,7 @@ def check_support(
     if allow_real:
         support = Interval(low=support.low, high=np.inf if as_context else support.high)
     stored = data.values.data if data.is_sparse else data.values
-    if _surely_within(stored, support):
+    if _clearly_within(stored, support):
         return
     absent = np.isnan(stored)
     if absent.any() and not (family.missing or missing):
@@ -60,7 +60,7 @@ def check_support(
         _refuse(data, huge, f"values must not exceed {LARGEST:g}", "scale the data")
 
 
-def _surely_within(stored: Floats, support: Interval) -> bool:
+def _clearly_within(stored: Floats, support: Interval) -> bool:
     """Whether the extremes already show that all values are valid, as in most data."""
     if support.integer or stored.size == 0:
         return False
@@ -120,10 +120,10 @@ def refuse_weights(weight: Any, positions: Any = None) -> None:
 
 def binarized(data: Dataset) -> Dataset:
     """The data with every nonzero value replaced by 1."""
-    return data._replace(_binary(data.values))
+    return data._replace(_to_binary(data.values))
 
 
-def _binary(values: Any) -> Any:
+def _to_binary(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return np.where(np.isnan(values), np.nan, (values != 0).astype(values.dtype))
     ones = values.copy()

@@ -89,7 +89,7 @@ def spatial_weights(
         panel = panels.zoom(
             ax, number, points[n], _measure_reach(points, edges, n), LETTERS[number]
         )
-        seen = _lean(points, depth, n, edges.of(n)[0])
+        seen = _tilt(points, depth, n, edges.of(n)[0])
         draw_dots(panel, seen, s=3, color=colors[2], alpha=0.35, linewidths=0)
         _draw_edges(panel, seen, n, edges, largest, colors)
         _title(panel, f"{LETTERS[number]}: {_find_name(fitted, n)}")
@@ -150,7 +150,7 @@ def _measure_reach(points: Floats, edges: Edges, n: int) -> float:
     return float(np.abs(points[members] - points[n]).max(initial=0.0))
 
 
-def _lean(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
+def _tilt(points: Floats, depth: Floats, n: int, members: Ints) -> Floats:
     """Points as seen slightly from the side, if some neighbors would hide one another."""
     group = np.append(members, n)
     if len(np.unique(points[group], axis=0)) == len(group):

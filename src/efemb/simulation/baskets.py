@@ -161,12 +161,12 @@ def _draw_chunk(shop: _Shop, sizes: Ints, topic: Ints, rng: np.random.Generator)
         full.append(keys[missing[owner] == 0])
     full.append(partial)
     full += [
-        _complete(partial, row, missing[row], n_entities, rng) for row in np.flatnonzero(missing)
+        _fill_up(partial, row, missing[row], n_entities, rng) for row in np.flatnonzero(missing)
     ]
     return np.sort(np.concatenate(full)) % n_entities
 
 
-def _complete(keys: Ints, row: Any, n: Any, n_entities: int, rng: np.random.Generator) -> Ints:
+def _fill_up(keys: Ints, row: Any, n: Any, n_entities: int, rng: np.random.Generator) -> Ints:
     """`n` items that a basket lacks."""
     first, last = np.searchsorted(keys, [row * n_entities, (row + 1) * n_entities])
     free = np.setdiff1d(np.arange(n_entities), keys[first:last] % n_entities)

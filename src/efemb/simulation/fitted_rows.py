@@ -149,7 +149,7 @@ def compare_prices(
     """
     fitted: FittedEmbedding = model.fitted()
     whole("draws", draws)
-    scenarios = read_tables(fitted, {table: after})[table], _usual(fitted, table, before)
+    scenarios = read_tables(fitted, {table: after})[table], _table_of_fit(fitted, table, before)
     totals = {"after": _Totals(fitted), "before": _Totals(fitted)}
     change: Any = 0
     for turn in range(draws):
@@ -218,7 +218,7 @@ def read_tables(fitted: FittedEmbedding, tables: Mapping[str, Any]) -> dict[str,
     return changed
 
 
-def _usual(fitted: FittedEmbedding, name: str, table: Any) -> CellTable:
+def _table_of_fit(fitted: FittedEmbedding, name: str, table: Any) -> CellTable:
     """The table of the fit, unless another one is passed."""
     return read_tables(fitted, {name: {} if table is None else table})[name]
 

@@ -120,14 +120,14 @@ def row_parameters(
     spec = space.spec
     rho, alpha = draw_vectors(space, rng)
     if spec.link.needs_positive:
-        return _additive(space, popularity, strength, rho, alpha)
+        return _additive_parameters(space, popularity, strength, rho, alpha)
     factor = strength * row_factor(space, popularity.response(spec), rho, alpha)
     rho, alpha = rho * np.sqrt(factor), alpha * np.sqrt(factor)
     alpha = rho if spec.structure.tied else alpha
     return Parameters(rho, alpha, _intercept(space, popularity))
 
 
-def _additive(
+def _additive_parameters(
     space: ParameterSpace, popularity: Popularity, strength: float, rho: Floats, alpha: Floats
 ) -> Parameters:
     """Means that are sums: the context contributes a part of each, the intercept the rest."""

@@ -80,8 +80,8 @@ def candidates(sample: Sample, role: Role, but: Sequence[str | None]) -> dict[Fi
     """Columns whose names fit `role`, the best first, and those that may fit."""
     by_fit: dict[Fit, list[str]] = {"sure": [], "perhaps": []}
     for name, values in sample.items():
-        fit = None if name in but else _fit(words(name), role)
-        if fit is not None and (role is not COUNT or _counts(name, values)):
+        fit = None if name in but else _match(words(name), role)
+        if fit is not None and (role is not COUNT or _are_counts(name, values)):
             by_fit[fit].append(name)
     by_fit["sure"].sort(key=lambda name: _rank(name, sample[name], role))
     return by_fit
@@ -90,7 +90,7 @@ def candidates(sample: Sample, role: Role, but: Sequence[str | None]) -> dict[Fi
 def not_counts(sample: Sample, but: Sequence[str | None]) -> tuple[str, Any] | None:
     """A column whose name fits counts, and its first cell that is not a number."""
     for name, values in sample.items():
-        if name not in but and _fit(words(name), COUNT) == "sure":
+        if name not in but and _match(words(name), COUNT) == "sure":
             wrong = [value for value in known(values) if not is_number([value])]
             if wrong:
                 return name, wrong[0]
@@ -103,7 +103,7 @@ def rivals(columns: Sequence[str], sample: Sample, role: Role) -> list[str]:
         return []
     best = _rank(columns[0], sample[columns[0]], role)[:2]
     equal = [name for name in columns[1:] if _rank(name, sample[name], role)[:2] == best]
-    alike = list.__eq__ if role is COUNT else _one_to_one
+    alike = list.__eq__ if role is COUNT else _are_one_to_one
     return [name for name in equal if not alike(sample[columns[0]], sample[name])]
 
 
@@ -133,7 +133,7 @@ def _split_noun(word_run: str) -> list[str]:
     return [word_run]
 
 
-def _fit(parts: list[str], role: Role) -> Fit | None:
+def _match(parts: list[str], role: Role) -> Fit | None:
     """Whether a column with such a name fits `role`."""
     if role is ITEM and len(parts) == 1 and parts[0] in _NAMES:
         return "sure"
@@ -163,12 +163,12 @@ def _rank(name: str, values: list[Any], role: Role) -> tuple[int, int, int]:
     return int(len(set(values)) < 2), int(doubtful), noun
 
 
-def _one_to_one(left: list[Any], right: list[Any]) -> bool:
+def _are_one_to_one(left: list[Any], right: list[Any]) -> bool:
     pairs = set(zip(left, right, strict=True))
     return len(pairs) == len(set(left)) == len(set(right))
 
 
-def _counts(name: str, values: list[Any]) -> bool:
+def _are_counts(name: str, values: list[Any]) -> bool:
     """Whether nearly all known values are numbers: real files are not clean."""
     there = known(values)
     numbers = [float(value) for value in there if is_number([value])]
@@ -223,7 +223,7 @@ def names_rows(header: Sequence[Any], cells: Sequence[Any]) -> bool:
     if len(header) < 3 or not isinstance(header[0], str):
         return False
     terms = words(header[0])
-    named = terms[-1:] in ROW_NAMES or any(_fit(terms, role) == "sure" for role in (BASKET, USER))
+    named = terms[-1:] in ROW_NAMES or any(_match(terms, role) == "sure" for role in (BASKET, USER))
     there = known(cells)
     return named and len(cells) == len(there) == len(set(there))
 
@@ -269,12 +269,12 @@ def choose_columns(
     if not baskets or not items:
         return None
     if len(baskets) > 1 or len(items) > 1:
-        raise _question(file, sample, {"basket": baskets, "item": items})
+        raise _ambiguity_error(file, sample, {"basket": baskets, "item": items})
     if count is None:
         counts = _choices(sample, COUNT, None, (*baskets, *items), in_doubt)
         counts = counts or 2 * _may_be_counts(sample, baskets[0], items[0])
         if len(counts) > 1:
-            raise _question(file, sample, {"count": counts})
+            raise _ambiguity_error(file, sample, {"count": counts})
         return baskets[0], items[0], counts[0] if counts else None
     return baskets[0], items[0], None if count == "none" else count
 
@@ -306,7 +306,7 @@ def _may_be_counts(sample: Sample, basket: str, item: str) -> list[str]:
         in_baskets, in_items = (_cells_by(sample[key], values) for key in (basket, item))
         running = all(len(set(cells)) == len(cells) for cells in in_baskets)
         small = 1 <= np.median(whole_numbers) <= _USUAL_COUNT
-        if small and not running and _differ(in_baskets) and _differ(in_items):
+        if small and not running and _often_differ(in_baskets) and _often_differ(in_items):
             columns.append(name)
     return columns
 
@@ -319,12 +319,12 @@ def _cells_by(keys: list[Any], values: list[Any]) -> list[list[Any]]:
     return [cells for cells in groups.values() if len(cells) > 1]
 
 
-def _differ(groups: list[list[Any]]) -> bool:
+def _often_differ(groups: list[list[Any]]) -> bool:
     """Whether the cells of a group often differ, so that they are not a property of the group."""
     return sum(len(set(cells)) > 1 for cells in groups) > _VARIED * len(groups)
 
 
-def _question(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
+def _ambiguity_error(file: Path, sample: Sample, roles: Mapping[str, Sequence[str]]) -> DataError:
     unclear = {role: list(dict.fromkeys(names)) for role, names in roles.items() if len(names) > 1}
     questions = [
         f"is {' or '.join(map(repr, names))} the {role}?" for role, names in unclear.items()

@@ -160,7 +160,7 @@ def _from_table(
         return Guess("matrix", why, row_labels=first)
     raise DataError(
         f"{file}: which columns are basket and item? Name them with basket= and item= "
-        f"(--basket and --item); there are {', '.join(sample)}{_headless(sample)}"
+        f"(--basket and --item); there are {', '.join(sample)}{_header_hint(sample)}"
     )
 
 
@@ -227,7 +227,7 @@ def _check_count(file: Path, sample: Sample, columns: tuple[str, str, str | None
         )
 
 
-def _headless(sample: Sample) -> str:
+def _header_hint(sample: Sample) -> str:
     """A hint if the first line looks like all others."""
     like_others = [name for name, values in sample.items() if name in map(str, values)]
     if not like_others and not any(is_number([name]) for name in sample):

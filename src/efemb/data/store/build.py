@@ -119,7 +119,7 @@ def build_store(
         return ShardStore.open(path)
     dealing = jobs[0].dealing
     with explain_full_disk(path):
-        summaries = executor.run("pieces", cut_pieces, jobs, _third(watch, 0))
+        summaries = executor.run("pieces", cut_pieces, jobs, _report_stage(watch, 0))
         account = _account(summaries)
         items = _merge_labels("items", [summary["items"] for summary in summaries], work)
         columns = tuple(
@@ -133,9 +133,9 @@ def build_store(
             GatherTask(shard, *sources, work / "gathered" / str(shard), filters.net)
             for shard in range(n_all)
         ]
-        gathered = executor.run("gather", gather_shard, gather, _third(watch, 1))
+        gathered = executor.run("gather", gather_shard, gather, _report_stage(watch, 1))
         tasks = _store_tasks(path, work, gathered, gather, labels, filters, dealing.n_shards)
-        stored = executor.run("store", store_shard, tasks, _third(watch, 2))
+        stored = executor.run("store", store_shard, tasks, _report_stage(watch, 2))
         rows = {column.name: column.read_labels() for column in columns}
         described = RowLabels(rows, dealing.together) if rows else None
         _finish(path, work, labels, gathered, stored, dealing.n_shards, account, described)
@@ -143,7 +143,7 @@ def build_store(
     return ShardStore.open(path)
 
 
-def _third(watch: Watch, stage: int) -> Watch:
+def _report_stage(watch: Watch, stage: int) -> Watch:
     return lambda done: watch((stage + done) / 3)
 
 

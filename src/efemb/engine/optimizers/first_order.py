@@ -248,7 +248,7 @@ class _AdagradStepper(RowStepper):
         return {f"squares{i}": array for i, array in enumerate(self.squares)}
 
     def restore(self, state: dict[str, Floats]) -> None:
-        self.squares = _adopted(self.squares, state, "squares")
+        self.squares = _adopt(self.squares, state, "squares")
 
 
 class _AdamStepper(Stepper):
@@ -281,8 +281,8 @@ class _AdamStepper(Stepper):
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
-        self.mean = _adopted(self.mean, state, "mean")
-        self.squares = _adopted(self.squares, state, "squares")
+        self.mean = _adopt(self.mean, state, "mean")
+        self.squares = _adopt(self.squares, state, "squares")
 
 
 class _SgdStepper(RowStepper):
@@ -317,6 +317,6 @@ class _SgdStepper(RowStepper):
         self.count = int(state["count"][0])
 
 
-def _adopted(arrays: list[Floats], state: dict[str, Floats], name: str) -> list[Floats]:
+def _adopt(arrays: list[Floats], state: dict[str, Floats], name: str) -> list[Floats]:
     """The arrays of a state, in the precision of the current ones."""
     return [np.asarray(state[f"{name}{i}"], array.dtype) for i, array in enumerate(arrays)]

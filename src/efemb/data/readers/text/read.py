@@ -101,12 +101,12 @@ def read_text(
         return source
     with TokenStore() as store:
         if isinstance(source, Corpus):
-            text = _of_corpus(source, store)
+            text = _from_corpus(source, store)
         else:
             text = intern_words(_stream(source, encoding, errors), store, lower, progress)
         _check_text(text, keep_short)
         if vocabulary is None:
-            vocabulary, new_codes = _frequent(text, min_count, max_vocab)
+            vocabulary, new_codes = _keep_frequent(text, min_count, max_vocab)
             lost = f"no document has two words that occur at least min_count={min_count} times"
         else:
             new_codes = _code_known(text, vocabulary)
@@ -145,7 +145,7 @@ def _stream(source: Any, encoding: str, errors: str) -> DocumentStream:
     return Documents(source() if is_function else source)
 
 
-def _of_corpus(corpus: Corpus, store: TokenStore) -> Interned:
+def _from_corpus(corpus: Corpus, store: TokenStore) -> Interned:
     for chunk in chunks_of(corpus.tokens):
         store.append(chunk)
     return Interned("the corpus", list(corpus.vocabulary), store, corpus.starts)
@@ -169,20 +169,22 @@ def _code_known(text: Interned, vocabulary: Vocabulary) -> Codes:
     return np.fromiter(codes, np.int32, len(text.labels))
 
 
-def _frequent(text: Interned, min_count: int, max_vocab: int | None) -> tuple[Vocabulary, Codes]:
+def _keep_frequent(
+    text: Interned, min_count: int, max_vocab: int | None
+) -> tuple[Vocabulary, Codes]:
     """The most frequent words, and the new code of each word; -1 if it is dropped."""
     counts = text.store.counts(len(text.labels))
     # Stable: old codes are in order of appearance, which breaks ties.
     order = np.argsort(-counts, kind="stable")
     frequent = order[: np.count_nonzero(counts >= min_count)][:max_vocab]
     if len(frequent) < 2:
-        raise _too_few(text, counts, order, min_count)
+        raise _too_few_error(text, counts, order, min_count)
     new_codes = np.full(len(counts), -1, np.int32)
     new_codes[frequent] = np.arange(len(frequent))
     return Vocabulary([text.labels[i] for i in frequent], counts=counts[frequent]), new_codes
 
 
-def _too_few(
+def _too_few_error(
     text: Interned, counts: NDArray[np.int64], order: NDArray[np.int64], min_count: int
 ) -> DataError:
     """Why fewer than two words are left."""

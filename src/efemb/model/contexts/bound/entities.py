@@ -215,7 +215,7 @@ class EntityLists(BoundContext):
         for part in self.lists:
             if part.scale != "none" or part.binary or part.center is not None:
                 return None
-        lists = tuple(_with_components(part, self.n_dims) for part in self.lists)
+        lists = tuple(_expand_components(part, self.n_dims) for part in self.lists)
         size = (self.n_rows, self.n_entities * self.n_dims)
         flat = [
             Dataset(
@@ -231,12 +231,12 @@ class EntityLists(BoundContext):
 
         The entities come first, in their order; other entities have empty lists.
         """
-        lists = [_chosen(part, entities) for part in self.lists]
+        lists = [_select_entities(part, entities) for part in self.lists]
         members = np.concatenate([part.members for part in lists])
         columns = np.concatenate([entities, np.setdiff1d(members, entities)])
         new_code = np.full(self.n_entities, -1, dtype=np.int64)
         new_code[columns] = np.arange(len(columns))
-        bound_part = [_padded(part, len(columns), new_code) for part in lists]
+        bound_part = [_renumber_members(part, len(columns), new_code) for part in lists]
         data, targets = (one.take_entities(columns) for one in (self.data, self.targets))
         return EntityLists(data, tuple(bound_part), private=self.private, targets=targets), columns
 
@@ -461,14 +461,14 @@ def _fields(part: Lists) -> tuple[Any, ...]:
     return tuple(getattr(part, field.name) for field in fields(Lists))
 
 
-def _chosen(part: Lists, entities: Ints) -> Lists:
+def _select_entities(part: Lists, entities: Ints) -> Lists:
     """The lists of some entities, in their order."""
     ptr, edges = gather_rows(part.ptr, entities)
     of_edges = {name: getattr(part, name) for name in EDGE_ARRAYS}
     return replace(part, ptr=ptr, **{n: a[edges] for n, a in of_edges.items() if a is not None})
 
 
-def _padded(part: Lists, n_entities: int, new_code: Ints) -> Lists:
+def _renumber_members(part: Lists, n_entities: int, new_code: Ints) -> Lists:
     """Lists with renumbered members; entities without a list get an empty one."""
     empty = np.full(n_entities + 1 - len(part.ptr), part.ptr[-1])
     return replace(part, ptr=np.concatenate([part.ptr, empty]), members=new_code[part.members])
@@ -481,7 +481,7 @@ def sum_by_owner(share: Floats, ptr: Ints) -> Floats:
     return np.asarray(running[:, ptr[1:]] - running[:, ptr[:-1]])
 
 
-def _with_components(part: Lists, n_dims: int) -> Lists:
+def _expand_components(part: Lists, n_dims: int) -> Lists:
     """Lists of the D numbers of every entity: all numbers of its members."""
     n_entities = len(part.ptr) - 1
     ptr, order = gather_rows(part.ptr, np.repeat(np.arange(n_entities), n_dims))
