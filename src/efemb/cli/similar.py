@@ -34,5 +34,5 @@ def command(
     vectors = fitted.vectors(which)  # type: ignore[arg-type]  # checked there
     for label in query if isinstance(query, list) else [query]:
         if not vectors[label].any():
-            remark(f"{label} never varied in the training data: its vector is zero, like no other")
+            remark(f"{label} never varied in the training data: its vector is zero")
     show(vectors.similar(query, n, **filters), as_json)

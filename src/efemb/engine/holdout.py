@@ -226,8 +226,8 @@ def _mask_entries(bound: RowBags, held: Any, weight: Floats | None, setup: Setup
 
 def _refuse_unscorable() -> NoReturn:
     raise DataError(
-        "validation has no entry with a context in a row whose sample_weight is not 0, so it "
-        "cannot tell when to stop: pass other entries, or none and early_stopping=False"
+        "validation has no entry with a context in a row whose sample_weight is not 0, so that "
+        "early stopping has no score: pass other entries, or none and early_stopping=False"
     )
 
 

@@ -172,11 +172,11 @@ def _check_shapes(fitted: FittedEmbedding) -> None:
             raise DataError(f"{name} do not fit a model of {size} entities")
     reads_text = fitted.spec.context.reads_text
     if reads_text and (fitted.vocabulary is None or fitted.lists is not None):
-        raise DataError("a model of text has words, and no fixed contexts")
+        raise DataError("a text model needs words, and cannot have fixed contexts")
     if fitted.lists == ():
         raise DataError("the fixed contexts are missing")
     if not isinstance(fitted.model, str) or not _is_history(fitted.history):
-        raise DataError("the name or the history of the model is not what a fit leaves")
+        raise DataError("the name or the history of the model is malformed")
 
 
 def _is_history(history: Any) -> bool:

@@ -109,7 +109,9 @@ def what_if(
     """
     fitted = model.fitted()
     if fitted.parameters.position is not None:
-        raise ParameterError("in a positional window, say where words are: compare two predict()")
+        raise ParameterError(
+            "what_if does not take positional windows: compare the results of two predict() calls"
+        )
     size = None if n is None else checked_number(n)
     names = [name for term in fitted.spec.terms for name in term.tables]
     tables = {name: keywords.pop(name) for name in names if name in keywords}

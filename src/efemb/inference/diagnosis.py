@@ -184,16 +184,11 @@ def _check_residuals(
         return [_check_spread(sums)]
     where = f"{n_rows:,} rows" + (", drawn at random" if n_rows < data.n_rows else "")
     findings = [_check_level(fitted, sums)]
-    if not _has_relative_means(fitted):
+    if not fitted.spec.relative_means:
         findings.append(_check_dispersion(fitted, sums, where))
         if _is_count(family):
             findings.append(_check_zeros(sums))
     return findings
-
-
-def _has_relative_means(fitted: FittedEmbedding) -> bool:
-    """Whether means are only right up to a factor, so that the variance of counts is unknown."""
-    return float(fitted.spec.zeros.weight) != 1.0 or fitted.spec.zeros.gradient == "biased"
 
 
 def _has_variance(family: Family) -> bool:
@@ -240,7 +235,7 @@ def _check_level(fitted: FittedEmbedding, sums: _Sums) -> Finding:
     text = f"The predicted means sum to {ratio:.2f} times the observed total."
     if abs(np.log(max(ratio, 1e-300))) < np.log(NEAR):
         return Finding("level", "ok", text, numbers=numbers)
-    if _has_relative_means(fitted):
+    if fitted.spec.relative_means:
         advice = "This is expected if zeros have less weight: shares are right, counts are not."
         return Finding("level", "note", text, advice, numbers)
     advice = (

@@ -296,7 +296,7 @@ def drift(
     middle = np.median(codes)
     late = codes >= max(middle, 1)
     if late.all() or not late.any():
-        raise ParameterError("the data have rows of one half of the time only")
+        raise ParameterError("the data only have rows of one half of the time")
     halves = [rows.take_rows(np.flatnonzero(half)) for half in (~late, late)]
     mean = shared_model(fitted)
     errors = [laplace(mean, half_rows, sandwich=True) for half_rows in halves]

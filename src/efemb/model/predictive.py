@@ -71,8 +71,4 @@ def _check_counts(spec: Spec, bound: BoundContext) -> None:
             f"distributions of counts need a family of counts on rows x entities, not {family} "
             "with one of all entities or vectors: use conditional"
         )
-    if float(spec.zeros.weight) != 1.0 or spec.zeros.gradient == "biased":
-        raise ParameterError(
-            f"zeros={spec.zeros!r} gives zeros another weight than other counts, so the model "
-            "knows shares of means but not how large counts are: fit with zeros='all'"
-        )
+    spec.check_means()

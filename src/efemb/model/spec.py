@@ -116,6 +116,19 @@ class Spec:
         """Whether exactly one of all entities occurs: the word in a gap, a category."""
         return self.context.reads_text or self.family.softmax
 
+    @property
+    def relative_means(self) -> bool:
+        """Whether means are only right up to a factor, because zeros have another weight."""
+        return float(self.zeros.weight) != 1.0 or self.zeros.gradient == "biased"
+
+    def check_means(self) -> None:
+        """Refuse to compute the distribution of counts from relative means."""
+        if self.relative_means:
+            raise ParameterError(
+                f"zeros={self.zeros!r} weights zeros differently from other counts, so the model "
+                "knows shares of means but not the size of counts: fit with zeros='all'"
+            )
+
     def noise_offset(self, popularity: Floats) -> Floats | None:
         """log(n q) of every entity if rows are distinguished from n draws of noise q, else None.
 
@@ -154,12 +167,12 @@ class Spec:
             self._check_intercept_prior(self.intercept_prior)
         if self.combine.reverse and (self.context.pseudo_count or self.context.thinning):
             raise ParameterError(
-                "pseudo_count and thinning are about contexts of several members, but with "
+                "pseudo_count and thinning apply to contexts of several members, but with "
                 "combine='reverse' every member predicts alone: leave them at 0"
             )
         if self.family.varies and (self.combine.reverse or self.context.reads_text):
             raise ParameterError(
-                f"{self.family!r} has parameters of entities, which go with rows x entities and "
+                f"{self.family!r} has parameters of entities, which need rows x entities and "
                 "combine='linear'"
             )
         if self.family.varies and self.family.learns and not self.link.is_identity:

@@ -231,11 +231,7 @@ def _check_model(fitted: FittedEmbedding) -> None:
         raise ParameterError(f"simulate takes one embedding per entity: {WAY_OUT}")
     if not spec.family.support.integer:
         raise ParameterError(f"simulate draws counts, not data of the {spec.family.name()} family")
-    if float(spec.zeros.weight) != 1.0 or spec.zeros.gradient == "biased":
-        raise ParameterError(
-            f"zeros={spec.zeros!r} gives zeros another weight than other counts, so the model "
-            "knows shares of means but not how large counts are: fit with zeros='all'"
-        )
+    spec.check_means()
 
 
 def _read_rows(model: Any, fitted: FittedEmbedding, rows: Any) -> Dataset:
