@@ -126,7 +126,7 @@ def fit_model(
         spec, space = chosen.spec, job.space(chosen.spec)
         begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
         begin = (begin if start is None else space.checked(start)).astype(job.dtype)
-        loop = _loop(space, split, job.optimizer, options, setup.seed)
+        loop = make_loop(split, _plan(space, split, job.optimizer, options, setup.seed), options)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = replace(loop, savepoint=savepoint).run_from(begin, state)
         if validation is None:
@@ -313,12 +313,16 @@ def make_plan(
     )
 
 
-def _loop(
+def _plan(
     space: ParameterSpace, split: Split, optimizer: Optimizer, options: Options, seed: int
-) -> Loop:
+) -> Plan:
     solver = split.solver
     batch = _batch_size(options.batch_size, solver, optimizer)
-    plan = make_plan(space, solver.name, solver.n_rows, batch, optimizer, options, seed)
+    return make_plan(space, solver.name, solver.n_rows, batch, optimizer, options, seed)
+
+
+def make_loop(split: Split, plan: Plan, options: Options) -> Loop:
+    """The loop that trains on the rows of a split, in this process."""
     return Loop(
         LocalBackend([Shard(split.solver, split.validation)], plan),
         plan,

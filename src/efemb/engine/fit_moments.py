@@ -16,17 +16,14 @@ import numpy as np
 
 from efemb.data.store.executors import Executor
 from efemb.data.store.shard_store import ShardStore
-from efemb.engine.backends.local import LocalBackend
 from efemb.engine.backends.sharded import Layout
 from efemb.engine.backends.tasks import ShardJob
-from efemb.engine.callbacks import Callbacks
-from efemb.engine.fit import Fit, choose_optimizer, make_plan, use_all_rows
+from efemb.engine.fit import Fit, choose_optimizer, make_loop, make_plan, use_all_rows
 from efemb.engine.fit_shards import Reading
 from efemb.engine.holdout import DEFAULT_FRACTION, Split
 from efemb.engine.initial import initial_parameters
-from efemb.engine.loop import Loop
 from efemb.engine.options import Options
-from efemb.engine.plan import Shard
+from efemb.engine.precision import scaled_to
 from efemb.engine.prior_choice import choose_priors
 from efemb.engine.solvers.choice import choose_solver
 from efemb.engine.statistics import Statistics, ValueMoments
@@ -107,7 +104,8 @@ def fit_moments(
     bound = _bind(spec, store, layout)
     if center:
         bound = bound.about(moments.mean.ravel())
-    spec = _scale_family(replace(spec, context=bound.frozen(spec.context)), moments)
+    spec = replace(spec, context=bound.frozen(spec.context))
+    spec = scaled_to(spec, moments.mean, moments.mean_square)
     if choose_solver(options.solver, bound, spec) != "moments":
         raise ParameterError(
             "a recording in shards needs a Gaussian family with the identity link and a context "
@@ -127,14 +125,7 @@ def fit_moments(
         space = ParameterSpace(spec, *dims)
         begin = initial_parameters(space, statistics, rng).astype(job.dtype)
         plan = make_plan(space, "moments", statistics.n_rows, None, optimizer, options, job.seed)
-        loop = Loop(
-            LocalBackend([Shard(split.solver, split.validation)], plan),
-            plan,
-            patience=options.n_iter_no_change,
-            tol=options.tol,
-            callbacks=Callbacks(options.callbacks or ()),
-        )
-        result = loop.run_from(begin, None)
+        result = make_loop(split, plan, options).run_from(begin, None)
         use_all_rows(result, split, space)
     result.parameters = result.parameters.astype(options.dtype)
     held = split.validation is not None
@@ -174,13 +165,6 @@ def _same_lists(one: BoundContext, other: BoundContext) -> bool:
         return False
     pairs = zip(one.lists, other.lists, strict=True)
     return all(np.array_equal(a.members, b.members) for a, b in pairs)
-
-
-def _scale_family(spec: Spec, moments: ValueMoments) -> Spec:
-    spread = float(np.maximum(moments.mean_square - moments.mean**2, 0.0).mean())
-    if not (spec.family.learns and spread > 0):
-        return spec
-    return replace(spec, family=spec.family.scaled_to(spread))
 
 
 def _merge(split: Split, tasks: list[GramTask]) -> Split:

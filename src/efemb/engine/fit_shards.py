@@ -22,7 +22,7 @@ from efemb.engine.holdout import DEFAULT_FRACTION, MOST_ENTRIES
 from efemb.engine.initial import initial_parameters
 from efemb.engine.loop import Loop
 from efemb.engine.options import Options
-from efemb.engine.precision import needs_double
+from efemb.engine.precision import needs_double, scaled_to
 from efemb.engine.prior_choice import priors_without_moments
 from efemb.engine.solvers.choice import choose_solver
 from efemb.errors import DataError, ParameterError
@@ -209,9 +209,7 @@ def _adapt(job: ShardJob, measured: Measured) -> ShardJob:
     double = measured.outweighs
     if moments is not None:
         double = double or needs_double(moments, job.solver)
-        spread = float(np.maximum(moments.mean_square - moments.mean**2, 0.0).mean())
-        if spec.family.learns and spread > 0:
-            spec = replace(spec, family=spec.family.scaled_to(spread))
+        spec = scaled_to(spec, moments.mean, moments.mean_square)
     return replace(job, spec=spec, dtype=np.dtype(np.float64) if double else dtype)
 
 

@@ -62,5 +62,12 @@ def scaled(spec: Spec, data: Dataset, weight: Floats | None = None) -> Spec:
         values = np.asarray(data.values, dtype=np.float64).reshape(data.n_rows, data.n_entities)
         mean = column_means(data, weight)
         squares = column_means(data._replace(values**2), weight)
-    spread = float(np.maximum(squares - mean**2, 0.0).mean())
-    return replace(spec, family=spec.family.scaled_to(spread)) if spread > 0 else spec
+    return scaled_to(spec, mean, squares)
+
+
+def scaled_to(spec: Spec, mean: Floats, mean_square: Floats) -> Spec:
+    """The model with its dispersion, if it is to be learned, at the variance of these moments."""
+    variance = float(np.maximum(mean_square - mean**2, 0.0).mean())
+    if not (spec.family.learns and variance > 0):
+        return spec
+    return replace(spec, family=spec.family.scaled_to(variance))

@@ -123,6 +123,9 @@ def format_number(value: float, error: float | None = None) -> str:
 
 def make_table(rows: Sequence[Mapping[str, Any]]) -> Table | None:
     """A table from rows with equal keys; None if there are no rows."""
-    if not rows:
-        return None
+    return join_rows(rows) if rows else None
+
+
+def join_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A table from at least one row."""
     return Table({name: [row[name] for row in rows] for name in rows[0]})

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb.evaluation.comparison import check_same_entries, differences
 from efemb.evaluation.metrics import metric_of
-from efemb.reproduce.claims import NAN, Claim, Gap, format_gap, judge_gaps
+from efemb.reproduce.claims import NAN, Claim, Gap, format_gap, join_rows, judge_gaps
 from efemb.reproduce.counts_fits import Task, read_predictions
 from efemb.reproduce.jobs import Outcome
 from efemb.reproduce.published import Printed
@@ -108,7 +108,7 @@ def tabulate_scores(
     known: Mapping[tuple[str, Size], float],
 ) -> Table:
     """The paper's figure, ours, and the paired difference from p-emb with the same K."""
-    columns: dict[str, list[Any]] = {}
+    lines: list[dict[str, Any]] = []
     for row in rows:
         name, k = row.key
         paper = printed.get((name, k)) if k is not None else None
@@ -127,14 +127,13 @@ def tabulate_scores(
             "independent": known.get(row.key, NAN),
             "rising": "yes" if any(row.each("rising")) else "",
         }
-        for column, cell in cells.items():
-            columns.setdefault(column, []).append(cell)
-    return Table(columns)
+        lines.append(cells)
+    return join_rows(lines)
 
 
 def tabulate_splits(rows: Sequence[Row]) -> Table:
     """Each split: scores, passes, the chosen constant, and times."""
-    columns: dict[str, list[Any]] = {}
+    lines: list[dict[str, Any]] = []
     for row in rows:
         for outcome in row.outcomes:
             figures = outcome.figures
@@ -155,9 +154,8 @@ def tabulate_splits(rows: Sequence[Row]) -> Table:
                 "entries": figures["entries"],
                 "skipped": figures["skipped"],
             }
-            for column, cell in cells.items():
-                columns.setdefault(column, []).append(cell)
-    return Table(columns)
+            lines.append(cells)
+    return join_rows(lines)
 
 
 def tabulate_curves(rows: Sequence[Row]) -> Table:

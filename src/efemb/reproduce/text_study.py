@@ -21,7 +21,7 @@ from efemb.estimators import CBOW, BernoulliTextEmbedding, SkipGram
 from efemb.evaluation import analogies, held_out_words, word_similarity
 from efemb.model.contexts import Window
 from efemb.model.zeros import All, Hierarchical, NegativeSampling, NoiseContrastive
-from efemb.reproduce.claims import NAN
+from efemb.reproduce.claims import NAN, join_rows
 from efemb.reproduce.jobs import Found, Job, Outcome
 from efemb.reproduce.study import Options, Results, Study
 from efemb.table import Table
@@ -338,7 +338,7 @@ def tabulate_text(plan: TextPlan, outcomes: Sequence[Outcome]) -> Table:
                 "what it is": model.why,
             }
         )
-    return Table({name: [row[name] for row in rows] for name in rows[0]})
+    return join_rows(rows)
 
 
 STUDY = TextStudy()

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import check_writable
 from efemb.data.corpus import Corpus
 from efemb.data.readers.input_file import check_encoding, open_bytes, text_lines
 from efemb.data.store.pieces import Dealing
-from efemb.data.store.shard_store import MANIFEST, ShardStore, write_manifest, write_shard
-from efemb.errors import DataError, ParameterError
+from efemb.data.store.shard_store import ShardStore, check_new, write_manifest, write_shard
+from efemb.errors import DataError
 
 
 def read_lines(files: Sequence[str], encoding: str) -> Iterator[str]:
@@ -27,9 +26,7 @@ def read_lines(files: Sequence[str], encoding: str) -> Iterator[str]:
 
 def store_corpus(corpus: Corpus, path: Path, dealing: Dealing) -> ShardStore:
     """Write the documents of a corpus into shards, in the order of their hashes."""
-    check_writable(path)
-    if (path / MANIFEST).exists():
-        raise ParameterError(f"{path} holds a store already: choose another folder, or delete it")
+    check_new(path)
     if corpus.n_documents < 2 * dealing.n_shards:
         raise DataError(
             f"the text has {corpus.n_documents:,} documents, too few for {dealing.n_shards} shards "

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import check_writable
 from efemb.data.array_checks import check_dense, check_positions
-from efemb.data.store.shard_store import MANIFEST, ShardStore, write_manifest, write_shard
-from efemb.errors import DataError, ParameterError
+from efemb.data.store.shard_store import ShardStore, check_new, write_manifest, write_shard
+from efemb.errors import DataError
 
 
 def store_recording(
     values: Any, path: Path, n_shards: int, positions: Any, entities: Sequence[Any] | None
 ) -> ShardStore:
     """Write an array of time x cells into shards, a stretch of rows at a time."""
-    check_writable(path)
-    if (path / MANIFEST).exists():
-        raise ParameterError(f"{path} holds a store already: choose another folder, or delete it")
+    check_new(path)
     if len(values.shape) != 2:
         raise DataError(f"a recording is an array of time x cells, not of shape {values.shape}")
     n_rows, n_cells = values.shape

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import check_path, complete_or_absent
+from efemb._files import check_path, check_writable, complete_or_absent
 from efemb.data.array_checks import make_csr
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
-from efemb.errors import DataError
+from efemb.errors import DataError, ParameterError
 
 FORMAT, VERSION = "efemb shards", 1
 MANIFEST, VOCABULARY, BUILDING = "manifest.json", "vocabulary.json", ".building"
@@ -201,6 +201,13 @@ class ShardStore:
             f"ShardStore({str(self.path)!r}, {self.kind}: {self.n_rows:,} {rows} x "
             f"{self.n_entities:,} entities, {self.n_entries:,} entries in {self.n_shards} shards)"
         )
+
+
+def check_new(path: Path) -> None:
+    """Refuse a folder that is not writable, or already holds a store."""
+    check_writable(path)
+    if (path / MANIFEST).exists():
+        raise ParameterError(f"{path} holds a store already: choose another folder, or delete it")
 
 
 def write_array(array: NDArray[Any], path: Path) -> str:
