@@ -1,4 +1,4 @@
-"""Links map the inner product u to the natural parameter eta: the inverse of a link in GLMs.
+"""Links map the inner product u to the natural parameter eta; GLMs name links by the mean instead.
 
 `identity` on a Poisson gives a multiplicative mean (p-emb), `log` an additive one (ap-emb).
 """
