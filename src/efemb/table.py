@@ -33,12 +33,12 @@ class Table:
 
     Examples
     --------
-    >>> found = Table({"label": ["milk", "bread"], "similarity": [0.91234, 0.5]})
-    >>> found
+    >>> answers = Table({"label": ["milk", "bread"], "similarity": [0.91234, 0.5]})
+    >>> answers
     label  similarity
     milk       0.9123
     bread      0.5000
-    >>> found["label"][0], len(found), found[1]
+    >>> answers["label"][0], len(answers), answers[1]
     ('milk', 2, {'label': 'bread', 'similarity': 0.5})
     """
 

@@ -65,7 +65,7 @@ def test_smaller_keeps_frequent_items_and_trips_of_two():
 def test_ratings_split_holds_out_a_fifth_of_the_ratings(seed):
     X = ratings()
     split = split_ratings(Dataset(csr_array(X)), seed)
-    parts = [part.values.toarray() for part in (split.train, split.validation, split.asked)]
+    parts = [part.values.toarray() for part in (split.train, split.validation, split.requested)]
     assert np.array_equal(sum(parts), X)
     assert np.array_equal(split.test.values.toarray(), X)
     train, validation, asked = (np.count_nonzero(part) for part in parts)
@@ -77,6 +77,6 @@ def test_ratings_split_holds_out_a_fifth_of_the_ratings(seed):
 def test_only_held_out_ratings_are_predicted():
     split = split_ratings(Dataset(csr_array(ratings())), 0)
     predictions = predict_test_entries(Popularity().fit(split.train), split, None)
-    asked = split.asked.values.toarray()
+    asked = split.requested.values.toarray()
     assert len(predictions) == np.count_nonzero(asked)
     assert np.array_equal(asked[predictions.row, predictions.entity], predictions.x)

@@ -162,8 +162,8 @@ def with_new(data: Dataset, known: Vocabulary | None, n_known: int, *, absent: f
     Examples
     --------
     >>> data = Dataset([[1, 2, 3]], entities=["new", "b", "a"])
-    >>> found = with_new(data, Vocabulary(["a", "b", "c"]), 3, absent=0.0)
-    >>> found.values.tolist(), found.entities.labels.tolist()
+    >>> extended = with_new(data, Vocabulary(["a", "b", "c"]), 3, absent=0.0)
+    >>> extended.values.tolist(), extended.entities.labels.tolist()
     ([[3.0, 2.0, 0.0, 1.0]], ['a', 'b', 'c', 'new'])
     """
     if known is None:

@@ -66,19 +66,19 @@ class _Shared(Generic[Piece, Result]):
 
     def __init__(self, work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> None:
         self.work, self.pieces = work, pieces
-        self.found: dict[int, Result] = {}
+        self.results: dict[int, Result] = {}
         self.failed: dict[int, BaseException] = {}
-        self.left = iter(range(len(pieces)))  # no two threads get the same index
+        self.remaining = iter(range(len(pieces)))  # no two threads get the same index
         self.done: SimpleQueue[int] = SimpleQueue()
 
     def help(self) -> None:
         """Work on the remaining pieces, unless there was an error."""
-        for index in self.left:
+        for index in self.remaining:
             try:
-                self.found[index] = self.work(self.pieces[index])
+                self.results[index] = self.work(self.pieces[index])
             except BaseException as error:
                 self.failed[index] = error
-                for dropped in self.left:
+                for dropped in self.remaining:
                     self.done.put(dropped)
             self.done.put(index)
 
@@ -89,7 +89,7 @@ class _Shared(Generic[Piece, Result]):
             self.done.get()
         if self.failed:
             raise self.failed[min(self.failed)]
-        return [self.found[index] for index in range(len(self.pieces))]
+        return [self.results[index] for index in range(len(self.pieces))]
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _make_instacart_job(orders: Dataset, options: Options) -> Job:
         }, arrays
 
     settings = {
-        "model": describe_settings(DEFAULTS_DW.make(k, seed, None), whole=True),
+        "model": describe_settings(DEFAULTS_DW.make(k, seed, None), full=True),
         "data": _describe_data("instacart", options),
         "k": k,
         "seed": seed,

@@ -29,13 +29,13 @@ TEST_TRIPS, VALIDATION_TRIPS = 0.05, 0.01
 class Split:
     """Training rows, validation data (entries of the same rows, or other rows) and test rows.
 
-    asked : the entries of the test rows that are predicted; None: all
+    requested : the entries of the test rows that are predicted; None: all
     """
 
     train: Dataset
     validation: Dataset
     test: Dataset
-    asked: Dataset | None = None
+    requested: Dataset | None = None
 
 
 def split_movies(data: Dataset, seed: int) -> Split:
@@ -148,7 +148,7 @@ class Task:
     def job(self) -> Job:
         """The job; its file name changes with every setting that the result depends on."""
         settings = {
-            "model": describe_settings(self.make(), whole=True),
+            "model": describe_settings(self.make(), full=True),
             "steps": list(self.recipe.steps),
             "pilot": self.pilot,
             "most_rows": self.most_rows,
@@ -226,7 +226,7 @@ def summarize_training(model: Any) -> dict[str, Any]:
 
 def predict_test_entries(model: Any, split: Split, most_rows: int | None) -> Predictions:
     """Predict each entry of the first test rows from the rest of its row."""
-    test, requested = split.test, split.asked
+    test, requested = split.test, split.requested
     test = test if most_rows is None else test.take_rows(slice(0, most_rows))
     predictions = leave_one_out(model, test)
     if requested is None:
@@ -277,12 +277,12 @@ def read_predictions(outcome: Outcome, most_rows: int | None = None) -> Predicti
     return Predictions(**{**columns, "log_share": columns["log_share"].astype(np.float64)})
 
 
-def describe_settings(model: Any, *, whole: bool = False) -> dict[str, str]:
+def describe_settings(model: Any, *, full: bool = False) -> dict[str, str]:
     """The settings of a model as text: all of them, or those that differ from the defaults."""
     settings = {"class": type(model).__name__}
     usual = type(model)().get_params(deep=False)
     for name, value in model.get_params(deep=False).items():
         changed = repr(value) != repr(usual[name])
-        if name not in ("n_jobs", "callbacks", "verbose") and (whole or changed):
+        if name not in ("n_jobs", "callbacks", "verbose") and (full or changed):
             settings[name] = repr(value)
     return settings

@@ -370,19 +370,19 @@ class EntityLists(BoundContext):
         owner, size = part.owner, (self.n_entities, self.n_entities)
         total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
         for offset in np.unique(part.offset):
-            mine = part.offset == offset
+            at_offset = part.offset == offset
             source, inside = self.source_rows(rows, int(offset))
             block = dense_rows(self.data, source)[:, :, 0]
             seen = ~np.isnan(block) & inside[:, None]
             center = part.column_center
             block = block if center is None else block - center
             value = part.amounts(np.where(seen, block, 0.0))
-            edges = (owner[mine], part.members[mine])
-            mixed = part.weigh(weight[mine], mine)
+            edges = (owner[at_offset], part.members[at_offset])
+            mixed = part.weigh(weight[at_offset], at_offset)
             total += (make_csr((mixed, edges), shape=size) @ value.T).T
             if part.scale != "none":
                 share = part.shares(value, seen)
-                factors = part.weigh(np.ones(int(mine.sum())), mine)
+                factors = part.weigh(np.ones(int(at_offset.sum())), at_offset)
                 ones = make_csr((factors, edges), shape=size)
                 scale += (ones @ share.T).T
         return total, scale
@@ -428,17 +428,17 @@ class EntityLists(BoundContext):
 
     def _reverse_terms(self, rows: Ints) -> Terms:
         """A term for each observed member, given the observation whose context contains it."""
-        contexts = dense_rows(self.data, rows)
-        return stacked([self._reverse_part(part, rows, contexts) for part in self.lists])
+        observed = dense_rows(self.data, rows)
+        return stacked([self._reverse_part(part, rows, observed) for part in self.lists])
 
-    def _reverse_part(self, part: Lists, rows: Ints, given: Floats) -> Terms:
+    def _reverse_part(self, part: Lists, rows: Ints, observed: Floats) -> Terms:
         if part.weight is not None:
             raise ParameterError("combine='reverse' takes contexts without weights")
         values, seen = self.shifted_values(part, rows, self.targets)
-        known = np.asarray(~np.isnan(given).any(axis=2))
+        known = np.asarray(~np.isnan(observed).any(axis=2))
         row, edge = np.nonzero(seen & known[:, part.owner])
         n_dims, owner, member = self.n_dims, part.owner[edge], part.members[edge]
-        amount = given[row, owner]
+        amount = observed[row, owner]
         if part.binary:
             amount = (amount != 0).astype(np.float64)
         scale = or_one(amount.sum(axis=1)) if part.scale == "total" else np.ones(len(row))

@@ -93,11 +93,11 @@ class Terms:
         )
 
 
-def stacked(found: list[Terms]) -> Terms:
+def stacked(all_terms: list[Terms]) -> Terms:
     """Concatenate terms with one context part each."""
     from scipy.sparse import csr_array, vstack
 
-    bags = [terms.parts[0] for terms in found]
+    bags = [terms.parts[0] for terms in all_terms]
     first = np.cumsum([0, *(bag.matrix.shape[0] for bag in bags)])
     joined = Bags(
         matrix=csr_array(vstack([bag.matrix for bag in bags])),
@@ -105,10 +105,10 @@ def stacked(found: list[Terms]) -> Terms:
         scale=np.concatenate([bag.scale for bag in bags]),
     )
     return Terms(
-        x=np.concatenate([terms.x for terms in found]),
-        row=np.concatenate([terms.row for terms in found]),
-        vector=np.concatenate([terms.vector for terms in found]),
-        entity=np.concatenate([terms.entity for terms in found]),
+        x=np.concatenate([terms.x for terms in all_terms]),
+        row=np.concatenate([terms.row for terms in all_terms]),
+        vector=np.concatenate([terms.vector for terms in all_terms]),
+        entity=np.concatenate([terms.entity for terms in all_terms]),
         parts=(joined,),
     )
 
