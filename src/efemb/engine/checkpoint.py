@@ -92,13 +92,13 @@ class Savepoint:
         if seeded:
             marks["random_state"] = fingerprint(began)
         savepoint = cls(checkpoint, marks, began)
-        savepoint._look(seeded)
+        savepoint._read_earlier(seeded)
         if savepoint.saved is not None:
             savepoint.began = savepoint.saved["began"]
             rng.bit_generator.state = savepoint.began
         return savepoint
 
-    def _look(self, seeded: bool) -> None:
+    def _read_earlier(self, seeded: bool) -> None:
         """Read the state in the folder if it belongs to the same fit."""
         saved = self.checkpoint.read() if self.checkpoint.resume else None
         if saved is None:

@@ -78,10 +78,10 @@ class TextRecords:
         except (ValueError, OverflowError):  # of unpacking, decoding or numbers
             values = None
         if values is None or values.shape != (len(lines), self.size):
-            return self._line_by_line(lines)
+            return self._parse_lines(lines)
         return words, values
 
-    def _line_by_line(self, lines: list[bytes]) -> tuple[list[str], Floats]:
+    def _parse_lines(self, lines: list[bytes]) -> tuple[list[str], Floats]:
         """Parse slowly, to report what is wrong and where."""
         words: list[str] = []
         values = np.empty((len(lines), self.size), self.dtype)
@@ -192,11 +192,11 @@ class BinaryRecords:
                 "available memory; pass limit="
             ) from error
         while len(words) < n:
-            block_words, values = self._complete(n - len(words))
+            block_words, values = self._complete_records(n - len(words))
             vectors[len(words) : len(words) + len(block_words)] = values
             words += block_words
             advance(len(block_words))
-            if len(words) < n and not self._more():
+            if len(words) < n and not self._read_more():
                 break
         if len(words) < n and self._pending.strip(b"\n"):
             raise self._truncation_error(words)
@@ -204,7 +204,7 @@ class BinaryRecords:
 
     def check_end(self, n_words: int) -> None:
         """Reject bytes beyond the number of words in the header."""
-        self._more()
+        self._read_more()
         rest = self._pending.lstrip(b"\r\n")
         if rest:
             byte = self._byte + len(self._pending) - len(rest)
@@ -213,7 +213,7 @@ class BinaryRecords:
                 f"at byte {byte:,}; the numbers of words or components are wrong"
             )
 
-    def _complete(self, n: int) -> tuple[list[str], Floats]:
+    def _complete_records(self, n: int) -> tuple[list[str], Floats]:
         """Up to `n` records that are complete in the pending bytes."""
         data, length, offset = self._pending, 4 * self.size, 0
         words: list[str] = []
@@ -230,7 +230,7 @@ class BinaryRecords:
         values = np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(words), self.size)
         return words, values
 
-    def _more(self) -> bool:
+    def _read_more(self) -> bool:
         """Read the next chunk; False at the end of the file."""
         if len(self._pending) > _LONGEST_WORD and b" " not in self._pending[:_LONGEST_WORD]:
             raise DataError(

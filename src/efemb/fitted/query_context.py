@@ -66,14 +66,14 @@ class QueryContext:
             words = np.repeat(self.codes, self.amounts.astype(np.int64))
             bound, row = context.bind_gap(words, model.entities, self._row_values(model))
             return bound, model._factors(bound), row
-        _, bound, factors = model._bound(self._one_row(model))
+        _, bound, factors = model._bound(self._as_dataset(model))
         return bound, factors, 0
 
     def _row_values(self, model: FittedEmbedding) -> dict[str, Any]:
         """The row columns that the model reads, of one row."""
         return {name: np.array([self.row.get(name)]) for name in row_columns(model)}
 
-    def _one_row(self, model: FittedEmbedding) -> Any:
+    def _as_dataset(self, model: FittedEmbedding) -> Any:
         """A Dataset of one row; dense, because a question is answered without SciPy."""
         from efemb.data.dataset import Dataset
         from efemb.model.support import binarized

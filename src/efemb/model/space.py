@@ -164,10 +164,10 @@ class ParameterSpace:
             own = self.of_structure(parameters.terms)
             factors.groups = GroupVectors(structure, own, factors.target, factors.intercept)
         if self.spec.terms:
-            factors = self._with_terms(factors, parameters.terms, {} if room is None else room)
+            factors = self._add_terms(factors, parameters.terms, {} if room is None else room)
         return factors.swapped() if reverse else factors
 
-    def _with_terms(
+    def _add_terms(
         self, factors: Factors, arrays: dict[str, Floats], room: dict[str, Floats]
     ) -> Factors:
         """Entity sides of the terms beside rho, and as many zeros beside alpha."""
@@ -195,24 +195,24 @@ class ParameterSpace:
         if self.spec.combine.reverse:
             slopes = slopes.swapped()
         if self.spec.structure.grouped:
-            slopes = self._without_groups(parameters, slopes)
+            slopes = self._pull_back_groups(parameters, slopes)
         target, bag = slopes.target[:, : self.k], slopes.bag[:, : self.k]
         rho, alpha = unflatten(target, self.n_dims), unflatten(bag, self.n_dims)
         position = None
         if parameters.position is not None:
             reverse = self.spec.combine.reverse
-            summed, position = self._without_places(parameters, rho if reverse else alpha)
+            summed, position = self._pull_back_positions(parameters, rho if reverse else alpha)
             rho, alpha = (summed, alpha) if reverse else (rho, summed)
         rho, alpha = self.spec.structure.collect(rho, alpha, self.n_entities)
         intercept = None
         if parameters.intercept is not None:
             intercept = slopes.intercept.reshape(-1, *parameters.intercept.shape[1:])
-        gradient = Parameters(rho, alpha, intercept, position, self._of_terms(slopes))
+        gradient = Parameters(rho, alpha, intercept, position, self._pull_back_terms(slopes))
         if chain_rule:
             self._chain_rule(parameters, gradient, slopes.rows)
         return gradient
 
-    def _without_groups(self, parameters: Parameters, slopes: Factors) -> Factors:
+    def _pull_back_groups(self, parameters: Parameters, slopes: Factors) -> Factors:
         """Gradients of the vectors that groups share, and of the arrays of the structure."""
         structure = self.spec.structure
         target, _ = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
@@ -232,7 +232,7 @@ class ParameterSpace:
         total.terms = {**slopes.terms, **{self.prefix + name: own[name] for name in own}}
         return total
 
-    def _of_terms(self, slopes: Factors) -> dict[str, Floats]:
+    def _pull_back_terms(self, slopes: Factors) -> dict[str, Floats]:
         """Gradients of the arrays of the structure and the terms, summed over both sides."""
         start, total = self.k, Factors(slopes.target, slopes.bag, slopes.intercept)
         total.add_terms(slopes.terms)
@@ -243,7 +243,7 @@ class ParameterSpace:
             start += term.width
         return {a.name: total.terms[a.name] for a in self.layout if a.name in total.terms}
 
-    def _without_places(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
+    def _pull_back_positions(self, parameters: Parameters, slope: Floats) -> tuple[Floats, Floats]:
         """Gradients of vectors and position weights from the gradient of their products."""
         assert parameters.position is not None
         both = self.spec.structure.spread(parameters.rho, parameters.alpha, self.n_entities)

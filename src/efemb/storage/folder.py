@@ -164,9 +164,9 @@ class SealedKind:
 
     def exists(self, path: str | os.PathLike[str]) -> bool:
         """Whether there is anything to read at `path`."""
-        return self.check_path(path).exists() or self._aside(path) is not None
+        return self.check_path(path).exists() or self._set_aside(path) is not None
 
-    def _aside(self, path: str | os.PathLike[str]) -> Path | None:
+    def _set_aside(self, path: str | os.PathLike[str]) -> Path | None:
         """The folder to read if a replacement was interrupted between its two renamings."""
         return find_stepped_aside(Path(os.path.realpath(self.check_path(path))), MANIFEST)
 
@@ -211,7 +211,7 @@ class SealedKind:
 
         folder = self.check_path(path)
         if not folder.exists():
-            folder = self._aside(path) or folder
+            folder = self._set_aside(path) or folder
         if not folder.is_dir():
             problem = (
                 f"is a file, not a {self.noun} folder" if folder.exists() else "does not exist"

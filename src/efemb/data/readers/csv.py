@@ -184,13 +184,13 @@ class CsvSource:
         """Reject records that span lines which look like records themselves."""
         for line, row in zip(lines, rows, strict=True):
             n_lines = 1 + sum(map(line_ends, row))
-            if n_lines > 1 and END not in row[-1] and self._swallows(row):
+            if n_lines > 1 and END not in row[-1] and self._swallows_lines(row):
                 raise DataError(
                     f"{self.path}: a quote opened in line {line} spans {n_lines - 1:,} further "
                     'line(s); a quote within a cell is doubled, as in "12"" pizza"'
                 )
 
-    def _swallows(self, row: list[str]) -> bool:
+    def _swallows_lines(self, row: list[str]) -> bool:
         width = len(self.header) or len(row)  # for the header, its own width
         if len(row) != width:
             return True

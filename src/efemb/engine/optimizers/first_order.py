@@ -206,7 +206,7 @@ class _AdagradStepper(RowStepper):
         self.squares = [np.zeros_like(array) for array in arrays]
         self._room: dict[int, Floats] = {}
 
-    def _side_by_side(self, move: Move, i: int) -> Floats:
+    def _contiguous(self, move: Move, i: int) -> Floats:
         """A contiguous gradient; in a model with terms it is part of a wider array."""
         gradient = move.gradients[i]
         if gradient.flags.c_contiguous:
@@ -226,7 +226,7 @@ class _AdagradStepper(RowStepper):
         def step_array(i: int) -> None:
             theta, vectors = move.arrays[i], move.vectors_of(i)
             known = (theta,) if vectors is None else (theta, vectors)
-            state = (*known, self._side_by_side(move, i), self.squares[i])
+            state = (*known, self._contiguous(move, i), self.squares[i])
             flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
             step = adagrad if vectors is None else adagrad_positive
             step(*(flat + self._numbers(move, i)))

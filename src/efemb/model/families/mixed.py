@@ -147,10 +147,12 @@ class Mixed(Density):
 
     def _groups(self, shape: tuple[int, ...]) -> Iterator[tuple[Bools, Family]]:
         """Mask of the cells of each family in arrays of a shape, and the family for them."""
-        for _, group in self._numbered(shape):
+        for _, group in self._numbered_groups(shape):
             yield group
 
-    def _numbered(self, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[Bools, Family]]]:
+    def _numbered_groups(
+        self, shape: tuple[int, ...]
+    ) -> Iterator[tuple[int, tuple[Bools, Family]]]:
         """The same with the index of the family."""
         codes = np.broadcast_to(self._known_codes(), shape)
         entities = np.arange(shape[-1] if shape else 1) if self._places is None else self._places
@@ -222,7 +224,7 @@ class Mixed(Density):
         """Return the evidence of the families that learn, 0 for others."""
         learning = [family.learns for family in self._declared]
         numbers = np.zeros_like(v)
-        for code, (mask, family) in self._numbered(v.shape):
+        for code, (mask, family) in self._numbered_groups(v.shape):
             if learning[code]:
                 numbers[mask] = family.evidence(x[mask], v[mask])
         return numbers

@@ -181,7 +181,7 @@ class TextFile:
             try:
                 yield from whole_words(self._blocks(advance), self.name)
             except UnicodeDecodeError as error:
-                raise self._undecodable(error) from None
+                raise self._decoding_error(error) from None
 
     def _blocks(self, advance: Advance) -> Iterator[str]:
         """Yield the text, checked to be text, with a line end at its end."""
@@ -196,7 +196,7 @@ class TextFile:
                 done = not block
                 text = lines.decode(block, final=done)
                 if "\0" in text:
-                    raise self._binary(n_lines + text[: text.index("\0")].count("\n"))
+                    raise self._binary_error(n_lines + text[: text.index("\0")].count("\n"))
                 n_lines += text.count("\n")
                 last = text[-1:] or last
                 yield text
@@ -214,15 +214,15 @@ class TextFile:
                 )
         is_wide = b"\0" in "a".encode(self._encoding)
         if b"\0" in start and not is_wide:
-            raise self._binary(start[: start.index(b"\0")].count(b"\n"))
+            raise self._binary_error(start[: start.index(b"\0")].count(b"\n"))
 
-    def _binary(self, n_lines: int) -> DataError:
+    def _binary_error(self, n_lines: int) -> DataError:
         return DataError(
             f"{self.path} is not text: line {n_lines + 1} has a NUL byte; is it a binary file? "
             'If it is text in another encoding, pass it, for instance encoding="utf-16"'
         )
 
-    def _undecodable(self, error: UnicodeDecodeError) -> DataError:
+    def _decoding_error(self, error: UnicodeDecodeError) -> DataError:
         """The error of the other readers, plus the remedies that only this one has."""
         # A codec that skips the byte order mark does not count its bytes.
         counting = "utf-8" if self._encoding == "utf-8-sig" else self._encoding
