@@ -13,7 +13,7 @@ from efemb.data.dataset import Dataset
 from efemb.model.contexts.basket import Basket
 from efemb.model.spec import Spec
 from efemb.model.terms.base import Term
-from efemb.model.terms.cell_values import GroupTable, SparseRows
+from efemb.model.terms.cell_values import GroupTable, ScaledRows, SparseRows
 
 
 def check_term(term: Term, data: Dataset) -> None:
@@ -84,9 +84,11 @@ def _check_cells(term: Term, data: Dataset) -> None:
     assert term.has_cells == (cells is not None), f"{claim}, but `cells` says otherwise"
     if cells is None:
         return
-    assert isinstance(cells, SparseRows | GroupTable), f"{name}.cells is {type(cells).__name__}"
-    if isinstance(cells, SparseRows):
-        _check_sparse(name, cells, len(rows), data.n_entities)
+    kinds = SparseRows | ScaledRows | GroupTable
+    assert isinstance(cells, kinds), f"{name}.cells is {type(cells).__name__}"
+    if not isinstance(cells, GroupTable):
+        stored = cells.weights.rows if isinstance(cells, ScaledRows) else cells
+        _check_sparse(name, stored, len(rows), data.n_entities)
     else:
         shape = (len(rows), (len(cells.values), data.n_entities))
         cell_shapes = (len(cells.code), cells.values.shape)

@@ -36,23 +36,12 @@ def cut_rows(edges: Array, ptr: Array, ids: Array, starts: Array) -> None:
 
 
 @kernel
-def share_out(starts: Array, begin: Array, end: Array) -> int:
-    """Where the cells of each tile begin and end, if they lie side by side; returns the room.
-
-    There is room for LANES more behind those of a tile, so that they can be moved LANES at a time.
-    """
-    n_tiles = len(begin)
-    for j in range(n_tiles):
-        end[j] = 0
-    for v in range(starts.shape[0]):
-        for j in range(n_tiles):
-            end[j] += starts[v, j + 1] - starts[v, j]
-    room = 0
-    for j in range(n_tiles):
-        begin[j] = room
-        end[j] += room
-        room = end[j] + LANES
-    return room
+def count_cells(starts: Array, code: Array, sizes: Array) -> None:
+    """Add to sizes[j] the cells in tile j of rows that are the rows `code` of a table."""
+    for t in range(len(code)):
+        row = starts[code[t]]
+        for j in range(len(sizes)):
+            sizes[j] += row[j + 1] - row[j]
 
 
 @inlined
@@ -83,18 +72,20 @@ def _places(ids: Any, pitch: Any, shift: Any) -> Any:
 
 @elementwise
 def deal_cells(
-    edges: Array, n_rows: int, pitch: int, starts: Array, begin: Array,
+    rows: Any, pitch: int, begin: Array,
     ptr: Array, ids: Array, values: Array, where: Array, dealt: Array,
 ) -> None:  # fmt: skip
     """Lay cells side by side tile by tile: no branch is guessed wrong when they are added there.
 
-    `where` is their place in a tile whose rows are `pitch` apart, and `dealt` the value. `begin` is
-    moved to the ends. Cells go LANES at a time; what is too much is written over by those that
-    follow.
+    `rows` are edges of the tiles, `starts` of `cut_rows` of a table, and the row of the table that
+    each row is. `where` is the place of a cell in a tile whose rows are
+    `pitch` apart, and `dealt` its value. `begin` is moved to the ends. Cells go LANES at a time;
+    what is too much is written over by those that follow.
     """
-    t, last = 0, len(ids) - LANES
-    for v in range(starts.shape[0]):
-        start, row = ptr[v], starts[v]
+    edges, starts, code = rows
+    last = len(ids) - LANES
+    for t in range(len(code)):
+        start, row = ptr[code[t]], starts[code[t]]
         for j in range(len(begin)):
             p, stop, i = start + row[j], start + row[j + 1], begin[j]
             begin[j] = i + stop - p
@@ -107,15 +98,39 @@ def deal_cells(
                 else:
                     where[i], dealt[i] = ids[p] * pitch + shift, values[p]
                     p, i = p + 1, i + 1
-        t = t + 1 if t + 1 < n_rows else 0
+
+
+@kernel
+def change_dealt(
+    rows: Any, end: Array, ptr: Array, ids: Array, some: Array, changes: Any, dealt: Array
+) -> None:
+    """Values of the cells of some rows that differ from those of the table, after `deal_cells`.
+
+    The rows descend; the cells of tile j end at end[j].
+    """
+    edges, starts, code = rows
+    own_ptr, own_cells, own_values, place = changes
+    width, t = edges[1] - edges[0], len(code)
+    cursor = end.copy()
+    for i in range(len(some)):
+        while t > some[i]:
+            t -= 1
+            row = starts[code[t]]
+            for j in range(len(cursor)):
+                cursor[j] -= row[j + 1] - row[j]
+        for q in range(own_ptr[place[t]], own_ptr[place[t] + 1]):
+            cell = own_cells[q]
+            j = ids[ptr[code[t]] + cell] // width
+            dealt[cursor[j] + cell - starts[code[t], j]] = own_values[q]
 
 
 @elementwise
-def collect_cells(starts: Array, begin: Array, ptr: Array, dealt: Array, values: Array) -> None:
+def collect_cells(rows: Any, begin: Array, ptr: Array, dealt: Array, values: Array) -> None:
     """The transpose of `deal_cells`: values of the cells in the order of their rows."""
+    _, starts, code = rows
     last = len(values) - LANES
-    for v in range(starts.shape[0]):
-        start, row = ptr[v], starts[v]
+    for t in range(len(code)):
+        start, row = ptr[code[t]], starts[code[t]]
         for j in range(len(begin)):
             p, stop, i = start + row[j], start + row[j + 1], begin[j]
             begin[j] = i + stop - p
@@ -147,18 +162,76 @@ def find_cells(
             place[p] = seen if seen >= start else -1
 
 
+@kernel
+def find_in_table(
+    ptr: Array, ids: Array, table: Any, code: Array, changes: Any, found: Array, stale: Array
+) -> None:
+    """Value of each entry among the cells of its row of a table, 0 where it is none of them.
+
+    stale[t] says whether cells of row t have changed that are not among its entries.
+    """
+    table_ptr, table_ids, values = table
+    own_ptr, own_cells, own_values, place = changes
+    for t in range(len(code)):
+        start, end = table_ptr[code[t]], table_ptr[code[t] + 1]
+        first, last = (own_ptr[place[t]], own_ptr[place[t] + 1]) if place[t] >= 0 else (0, 0)
+        q, n_met, previous = first, 0, -1
+        for p in range(ptr[t], ptr[t + 1]):
+            n = ids[p]
+            q = q if n > previous else first  # entries may come in any order
+            previous = n
+            while q < last and table_ids[start + own_cells[q]] < n:
+                q += 1
+            if q < last and table_ids[start + own_cells[q]] == n:
+                found[p] = own_values[q]
+                n_met += 1
+                continue
+            cell = start + np.searchsorted(table_ids[start:end], n)
+            found[p] = values[cell] if cell < end and table_ids[cell] == n else 0
+        stale[t] = n_met < last - first
+
+
 @elementwise
-def add_dealt(flat: Array, start: int, stop: int, where: Array, dealt: Array) -> None:
-    """Add the cells start..stop of a tile; hidden cells stay hidden."""
+def _add_dealt(flat: Array, start: int, stop: int, where: Array, dealt: Array, factor: Any) -> None:
     for i in range(start, stop):
-        flat[where[i]] += dealt[i]
+        flat[where[i]] += factor * dealt[i]
 
 
 @kernel
-def read_dealt(flat: Array, start: int, stop: int, where: Array, slope: Array) -> None:
-    """Slopes of the cells start..stop of a tile."""
+def _read_dealt(flat: Array, start: int, stop: int, where: Array, slope: Array) -> None:
     for i in range(start, stop):
         slope[i] = flat[where[i]]
+
+
+@summing
+def _weigh_dealt(flat: Array, start: int, stop: int, where: Array, dealt: Array) -> Any:
+    total = 0.0
+    for i in range(start, stop):
+        total += np.float64(flat[where[i]]) * dealt[i]
+    return total
+
+
+@kernel
+def add_lists(flat: Array, tile: int, lists: Any) -> None:
+    """Add the cells of a tile; hidden cells stay hidden.
+
+    Those of list i, times its factor, lie at cuts[i, tile] : cuts[i + 1, tile].
+    """
+    cuts, factor, _, where, dealt, _, _ = lists
+    for i in range(len(factor)):
+        _add_dealt(flat, cuts[i, tile], cuts[i + 1, tile], where, dealt, factor[i])
+
+
+@kernel
+def read_lists(flat: Array, tile: int, lists: Any) -> None:
+    """Slopes of the cells of a tile; of lists that are `scaled` the sum of slope * value."""
+    cuts, _, scaled, where, dealt, slope, total = lists
+    for i in range(len(scaled)):
+        start, stop = cuts[i, tile], cuts[i + 1, tile]
+        if scaled[i]:
+            total[i, tile] = _weigh_dealt(flat, start, stop, where, dealt)
+        else:
+            _read_dealt(flat, start, stop, where, slope)
 
 
 @elementwise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from efemb.kernels.jit import elementwise, kernel, use_wide_vectors
-from efemb.kernels.offsets import add_dealt, add_groups, read_dealt, read_groups
+from efemb.kernels.offsets import add_groups, add_lists, read_groups, read_lists
 from efemb.kernels.products import BLOCK, inner_products, multiply
 from efemb.kernels.row_entries import add_without_own, hide_cells, write_cells
 from efemb.kernels.zero_terms import zero_slopes
@@ -24,20 +24,19 @@ def _strip_of_cells(
 ) -> float:  # fmt: skip
     use_wide_vectors()
     value = 0.0
-    begin, end, where, dealt, dealt_slope, table, order, groups, table_slope = offsets
+    lists, (table, order, groups, table_slope) = offsets
     flat = E.reshape(-1)
     for i in range(len(edges) - 1):
         first, last = edges[i], edges[i + 1]
         mine, cells = rho[first:last], E[: -(-(last - first) // BLOCK) * BLOCK]
         multiply(mine, Z, cells, width, True)
         hide_cells(cells, first, last, *places, hidden)
-        start, stop = begin[number + i], end[number + i]
-        add_dealt(flat, start, stop, where, dealt)
+        add_lists(flat, number + i, lists)
         if len(groups) > 1:
             add_groups(cells, first, last, table, order, groups)
         both = (weight[first:last], row_weight)
         value += zero_slopes(cells, intercept[first:last], *both, size, column[first:last])
-        read_dealt(flat, start, stop, where, dealt_slope)
+        read_lists(flat, number + i, lists)
         if len(groups) > 1:
             read_groups(cells, first, last, order, groups, table_slope)
         write_cells(cells, first, last, *places, *shares, slope, own_slope, column)

@@ -143,7 +143,7 @@ def check_term_contract(term: Term, data: Dataset) -> None:
         return
     if not isinstance(cells, CellValues):
         raise InputTypeError(
-            f"{_name(bound)}.cells must return SparseRows or a GroupTable, got "
+            f"{_name(bound)}.cells must return SparseRows, ScaledRows or a GroupTable, got "
             f"{type(cells).__name__}; {WAY_OUT}"
         )
     misfit = cells.misfit(len(rows), n_entities)

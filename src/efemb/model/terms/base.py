@@ -141,7 +141,10 @@ class BoundTerm(ABC):
         """Gradients of the arrays behind R from that of R of some rows."""
 
     def cells(self, arrays: Arrays, rows: Ints) -> CellValues | None:
-        """o_tn of some rows: `SparseRows`, or a `GroupTable`; None if it has no such cells."""
+        """o_tn of some rows, None if it has no such cells.
+
+        They are `SparseRows`, `ScaledRows` or a `GroupTable`.
+        """
         return None
 
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
@@ -194,7 +197,7 @@ class BoundCells(BoundTerm):
 
     @abstractmethod
     def cells(self, arrays: Arrays, rows: Ints) -> CellValues:
-        """o_tn of some rows: `SparseRows`, or a `GroupTable`."""
+        """o_tn of some rows: `SparseRows`, `ScaledRows` or a `GroupTable`."""
 
     @abstractmethod
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:

@@ -53,13 +53,11 @@ class SparseRows(CellValues):
 
     ptr : (rows + 1,);  ids, values : entity and value of each cell, those of row t at
     ptr[t]..ptr[t + 1]
-    origin : rows that have the same cells, and which of them these are
     """
 
     ptr: Ints
     ids: Ints
     values: Floats
-    origin: tuple[SparseRows, Ints] | None = None
 
     @cached_property
     def cuts(self) -> dict[bytes, Ints]:
@@ -76,7 +74,7 @@ class SparseRows(CellValues):
         if len(rows) < 2:  # a question, which does without SciPy
             return self._gather_rows(rows)
         chosen = self._matrix[rows]
-        return SparseRows(chosen.indptr, chosen.indices, chosen.data, (self, rows))
+        return SparseRows(chosen.indptr, chosen.indices, chosen.data)
 
     def _gather_rows(self, rows: Ints) -> SparseRows:
         """Some of the rows, in that order, by NumPy alone."""
@@ -152,6 +150,87 @@ class SparseRows(CellValues):
 
 
 @dataclass(frozen=True)
+class TableRows:
+    """Rows that are rows of a table but for some cells: many may be the same one, and none is made.
+
+    table : (groups) the cells;  code : (rows,) which row of the table each of them is
+    changed : cells that differ: their places among the cells of the row, which ascend, and values
+    place : (rows,) row of `changed`, -1 for one without a change
+    """
+
+    table: SparseRows
+    code: Ints
+    changed: SparseRows
+    place: Ints
+
+    @classmethod
+    def of(cls, rows: SparseRows) -> TableRows:
+        """Each row of a table once, as it is."""
+        n = len(rows.ptr) - 1
+        unchanged = SparseRows(np.zeros(1, np.int64), rows.ids[:0], rows.values[:0])
+        return cls(rows, np.arange(n), unchanged, np.full(n, -1))
+
+    @cached_property
+    def rows(self) -> SparseRows:
+        """The rows themselves."""
+        rows, known = self.table.take(self.code), np.flatnonzero(self.place >= 0)
+        own = self.changed.take(self.place[known])
+        values = rows.values.copy()
+        values[rows.ptr[known][own.row] + own.ids] = own.values
+        return SparseRows(rows.ptr, rows.ids, values)
+
+    def slice_rows(self, rows: slice) -> TableRows:
+        """Some consecutive rows."""
+        return TableRows(self.table, self.code[rows], self.changed, self.place[rows])
+
+
+@dataclass(frozen=True)
+class ScaledRows(CellValues):
+    """A number, values (1,), times known weights of cells."""
+
+    values: Floats
+    weights: TableRows
+
+    @property
+    def products(self) -> SparseRows:
+        """What is added."""
+        rows = self.weights.rows
+        values = rows.values.astype(self.values.dtype, copy=False) * self.values[0]
+        return SparseRows(rows.ptr, rows.ids, values)
+
+    def add_to(self, u: Floats) -> None:
+        """Add to u of every cell."""
+        self.products.add_to(u)
+
+    def at(self, row: Ints, ids: Ints) -> Floats:
+        """What is added to any cells, 0 to those without a weight."""
+        return self.products.at(row, ids)
+
+    def weigh(self, slopes: Floats) -> Floats:
+        """The sum of numbers of its cells, in the order of their rows, times their weights."""
+        total = slopes.astype(np.float64) @ self.weights.rows.values.astype(np.float64)
+        return np.array([total], dtype=self.values.dtype)
+
+    def gather(self, cells: Floats) -> Floats:
+        """Sum over its cells."""
+        return self.weigh(self.weights.rows.gather(cells))
+
+    def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
+        """Sum over its cells among those of some entities."""
+        return self.weigh(self.weights.rows.gather_columns(entities, place, columns))
+
+    def slice_rows(self, rows: slice) -> ScaledRows:
+        """Some consecutive rows."""
+        return ScaledRows(self.values, self.weights.slice_rows(rows))
+
+    def misfit(self, n_rows: int, n_entities: int) -> str:
+        """What does not fit: the number of values, or the rows."""
+        if self.values.shape != (1,):
+            return "must give one number that weights are multiplied by"
+        return self.weights.rows.misfit(n_rows, n_entities)
+
+
+@dataclass(frozen=True)
 class GroupTable(CellValues):
     """A value for each entity in each group of rows.
 
@@ -208,6 +287,11 @@ class Offsets:
     def sparse(self) -> dict[int, SparseRows]:
         """The parts that are sparse rows, by their number."""
         return {i: part for i, part in enumerate(self.parts) if isinstance(part, SparseRows)}
+
+    @cached_property
+    def scaled(self) -> dict[int, ScaledRows]:
+        """The parts that are a number times known weights, by their number."""
+        return {i: part for i, part in enumerate(self.parts) if isinstance(part, ScaledRows)}
 
     @cached_property
     def tables(self) -> dict[int, GroupTable]:

@@ -21,7 +21,7 @@ from efemb.model.terms.base import (
     TermArray,
     new_labels,
 )
-from efemb.model.terms.cell_values import SparseRows
+from efemb.model.terms.cell_values import SparseRows, TableRows
 from efemb.model.terms.row_units import mix_numbers, read_units
 from efemb.model.terms.scaled_cells import ScaledCells
 
@@ -293,25 +293,19 @@ class _OtherRows(ScaledCells):
     """
 
     def __init__(self, term: History, code: Ints, place: Ints) -> None:
-        super().__init__()
         self.term = term
         self.place, self.table = place, term._table
         self.code = np.where(code < 0, len(self.table.ptr) - 2, code)
 
-    def weighed(self, rows: Ints) -> SparseRows:
+    def weighed(self, rows: Ints) -> TableRows:
         """The table of the household, less the units of training rows themselves."""
-        cells = self.table.take(self.code[rows])
-        known = np.flatnonzero(self.place[rows] >= 0)
-        own = self.term._own.take(self.place[rows[known]])
-        cells.values[cells.ptr[known][own.row] + own.ids] = own.values
-        return cells
+        return TableRows(self.table, self.code[rows], self.term._own, self.place[rows])
 
 
 class _EarlierRows(ScaledCells):
     """Rows of the household that are earlier: of the training rows and of the data themselves."""
 
     def __init__(self, term: History, asked: _Rows, place: Ints) -> None:
-        super().__init__()
         self.term = term
         training, new = term._training, np.flatnonzero(place < 0)
         assert training.time is not None
@@ -343,7 +337,7 @@ class _EarlierRows(ScaledCells):
         ]
         self.first, self.last = first, first + np.where(code < 0, 0, earlier)
 
-    def weighed(self, rows: Ints) -> SparseRows:
+    def weighed(self, rows: Ints) -> TableRows:
         """Sums over earlier rows, each with its weight."""
         first, last = self.first[rows], self.last[rows]
         ptr = np.concatenate([[0], np.cumsum(last - first)])
@@ -355,7 +349,8 @@ class _EarlierRows(ScaledCells):
             weight = np.exp(-np.maximum(age, 0.0) / self.term.decay)
         weights = SparseRows(ptr, self.order[source], weight)
         total = self.units.sum_rows(weights)
-        return SparseRows(total.ptr, total.ids, self.term.weigh(total.values, total.ids))
+        weighed = self.term.weigh(total.values, total.ids)
+        return TableRows.of(SparseRows(total.ptr, total.ids, weighed))
 
 
 def _read_rows(term: History, data: Dataset, groups: list[Any], n_entities: int) -> _Rows:

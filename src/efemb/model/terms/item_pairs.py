@@ -14,7 +14,7 @@ from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import positive_number
 from efemb.model.priors import Prior
 from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
-from efemb.model.terms.cell_values import SparseRows
+from efemb.model.terms.cell_values import SparseRows, TableRows
 from efemb.model.terms.row_units import mix_numbers, read_units
 from efemb.model.terms.scaled_cells import ScaledCells
 
@@ -208,7 +208,6 @@ class _PairsOfRows(ScaledCells):
     """Sums of lines of B; lines : those of the items of each row."""
 
     def __init__(self, term: ItemPairs, lines: SparseRows) -> None:
-        super().__init__()
         assert term.pairs is not None
         self.term, self.lines, self.n_entities = term, lines, term.pairs["n_entities"]
         self.weights = term._lines
@@ -219,22 +218,22 @@ class _PairsOfRows(ScaledCells):
         known = unknown.at(lines.row, lines.ids % self.n_entities) == 0
         return type(self)(self.term, _keep(lines, known))
 
-    def weighed(self, rows: Ints) -> SparseRows:
+    def weighed(self, rows: Ints) -> TableRows:
         """By all items of each row."""
         return self._weigh(self.lines.take(rows))
 
-    def weighed_without(self, rows: Ints, left_out: Ints) -> SparseRows:
+    def weighed_without(self, rows: Ints, left_out: Ints) -> TableRows:
         """By all items of each row but one."""
         lines = self.lines.take(rows)
         return self._weigh(_keep(lines, lines.ids % self.n_entities != left_out[lines.row]))
 
-    def _weigh(self, lines: SparseRows) -> SparseRows:
+    def _weigh(self, lines: SparseRows) -> TableRows:
         """log(1 + s / (kappa p)) of rows, by the lines of B of their items."""
         assert self.term.pairs is not None
         sums = self.weights.sum_rows(lines)
         usual = self.term.kappa * self.term.pairs["shares"][sums.ids]
         logs = np.log1p(np.maximum(sums.values, 0.0) / usual).astype(np.float32)
-        return SparseRows(sums.ptr, sums.ids, logs)
+        return TableRows.of(SparseRows(sums.ptr, sums.ids, logs))
 
     def split_by_item(self, arrays: Arrays, row: int, entity: int) -> dict[int, float]:
         """What the term adds, in proportion to B_mn of each item m of the row that has a weight."""

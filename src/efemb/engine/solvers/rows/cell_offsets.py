@@ -2,107 +2,154 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats, Ints
-from efemb.kernels.offsets import collect_cells, cut_rows, deal_cells, find_cells, share_out
+from efemb._typing import Bools, Floats, Ints
+from efemb.kernels.offsets import (
+    change_dealt,
+    collect_cells,
+    count_cells,
+    cut_rows,
+    deal_cells,
+    find_cells,
+    find_in_table,
+)
 from efemb.kernels.sparse import sort_by_column
 from efemb.model.contexts.bound.rows import RowBlock
 from efemb.model.terms.base import Arrays, RowSide
-from efemb.model.terms.cell_values import GroupTable, Offsets, SparseRows
+from efemb.model.terms.cell_values import GroupTable, Offsets, ScaledRows, SparseRows, TableRows
 
 MOST_UNUSED = 64  # rows of a table that are cut for each that is used
+LANES = 8  # `kernels.offsets` moves as many cells at a time
+
+
+@dataclass(frozen=True)
+class CellList:
+    """The cells of one part, as rows of a table, for tiles.
+
+    table : SparseRows behind ptr, ids, values, which have the types that kernels see
+    rows : its rows, some of which have cells that differ;  stale : those where this matters
+    scaled : whether a factor is learned, and not each value
+    slope : of each cell; where they are scaled, the sum of their slopes times their values
+    """
+
+    table: SparseRows
+    ptr: Ints
+    ids: Ints
+    values: Floats
+    rows: TableRows
+    stale: Bools
+    factor: float
+    scaled: bool
+    slope: Floats
+
+    @classmethod
+    def of(cls, part: ScaledRows | SparseRows, stale: Bools | None, dtype: Any) -> CellList:
+        """Of a part, in the precision of the tiles."""
+        scaled = isinstance(part, ScaledRows)
+        rows = part.weights if isinstance(part, ScaledRows) else TableRows.of(part)
+        factor = float(part.values[0]) if scaled else 1.0
+        if stale is None or len(rows.table.ptr) > MOST_UNUSED * max(len(rows.code), 1):
+            rows, stale = TableRows.of(rows.rows), np.zeros(len(rows.code), dtype=bool)
+        table = rows.table
+        ptr, ids = table.ptr.astype(np.int64, copy=False), table.ids.astype(np.int32, copy=False)
+        slope = np.zeros(1) if scaled else np.zeros(len(ids), dtype)
+        values = table.values.astype(dtype, copy=False)
+        return cls(table, ptr, ids, values, rows, stale, factor, scaled, slope)
+
+    def cut(self, edges: Ints) -> Ints:
+        """Cells of each row of the table before each tile; counted once."""
+        key = edges.tobytes()
+        if key not in self.table.cuts:
+            starts = np.empty((len(self.ptr) - 1, len(edges)), np.int32)
+            cut_rows(edges, self.ptr, self.ids, starts)
+            self.table.cuts[key] = starts
+        return self.table.cuts[key]
+
+    def deal(self, edges: Ints, pitch: int, begin: Ints, where: Ints, dealt: Floats) -> Ints:
+        """Lay the cells into tiles from `begin` on; returns where they end."""
+        rows, end = (edges, self.cut(edges), self.rows.code), begin.copy()
+        deal_cells(rows, pitch, end, self.ptr, self.ids, self.values, where, dealt)
+        stale = np.flatnonzero(self.stale)[::-1]
+        if len(stale):
+            changes = (*_arrays(self.rows.changed), self.rows.place)
+            change_dealt(rows, end, self.ptr, self.ids, stale, changes, dealt)
+        return end
+
+    def collect(self, edges: Ints, begin: Ints, dealt: Floats) -> None:
+        """Fill `slope` with what kernels left tile by tile."""
+        rows = (edges, self.cut(edges), self.rows.code)
+        collect_cells(rows, begin.copy(), self.ptr, dealt, self.slope)
+
+
+def _arrays(rows: SparseRows) -> tuple[Ints, Ints, Floats]:
+    return rows.ptr, rows.ids, rows.values
 
 
 @dataclass(frozen=True)
 class TileOffsets:
-    """What tiles add: sparse rows, tables by group of rows, and the slopes that they leave.
+    """What tiles add: lists of cells, tables by group of rows, and the slopes that they leave.
 
-    parts : the sparse ones;  ptr, ids, values, slope : their rows, one part after the other
-    n_rows : of a part
     table, table_slope : (N, groups of all tables)
     order, edges : the rows of group g are order[edges[g] : edges[g + 1]]
     """
 
-    parts: tuple[SparseRows, ...]
-    ptr: Ints
-    ids: Ints
-    values: Floats
-    slope: Floats
-    n_rows: int
+    lists: tuple[CellList, ...]
+    dtype: Any
     table: Floats
     order: Ints
     edges: Ints
     table_slope: Floats
 
     @classmethod
-    def of(cls, offsets: Offsets | None, dtype: Any) -> TileOffsets:
-        """The parts side by side; None has none."""
-        sparse = [] if offsets is None else list(offsets.sparse.values())
+    def of(cls, offsets: Offsets | None, stale: Mapping[int, Bools], dtype: Any) -> TileOffsets:
+        """The parts in their order; None has none. `stale` : of parts that are scaled."""
         tables = [] if offsets is None else list(offsets.tables.values())
-        ptr, ids, values = _stack_rows(sparse, dtype)
+        lists = [
+            CellList.of(part, stale.get(number), dtype)
+            for number, part in enumerate(() if offsets is None else offsets.parts)
+            if isinstance(part, ScaledRows | SparseRows)
+        ]
         n_entities = 0 if offsets is None else offsets.n_entities
         order, edges = _stack_groups(tables)
         table = np.empty((n_entities, len(edges) - 1), dtype=dtype)
         if tables:
             np.concatenate([part.values.T for part in tables], axis=1, out=table)
-        slopes = (np.zeros(len(ids), dtype), np.zeros_like(table))
-        n_rows = 0 if offsets is None else offsets.n_rows
-        rows = (tuple(sparse), ptr, ids, values, slopes[0], n_rows)
-        return cls(*rows, table, order, edges, slopes[1])
+        return cls(tuple(lists), dtype, table, order, edges, np.zeros_like(table))
 
-    def deal(self, edges: Ints, pitch: int) -> tuple[tuple[Any, ...], Ints]:
-        """What kernels see: the sparse cells tile by tile (see `deal_cells`), and the tables.
-
-        Beside it, cells of each row before each tile.
-        """
-        begin, end = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
-        where, dealt = np.zeros(0, np.int32), np.zeros(0, self.values.dtype)
-        starts = np.zeros((0, len(edges)), np.int32)
-        if len(self.ids):
-            starts = np.concatenate([_cut(part, edges) for part in self.parts])
-            room = share_out(starts, begin, end)
-            where, dealt = np.empty(room, np.int32), np.empty(room, self.values.dtype)
-            cells = (self.ptr, self.ids, self.values)
-            deal_cells(edges, self.n_rows, pitch, starts, begin.copy(), *cells, where, dealt)
+    def deal(self, edges: Ints, pitch: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What kernels see: the cells of the lists tile by tile (see `add_lists`), and tables."""
+        sizes = np.zeros(len(edges) - 1, np.int64)
+        for part in self.lists:
+            count_cells(part.cut(edges), part.rows.code, sizes)
+        # There is room to move LANES cells at a time behind those of a tile.
+        ends = np.cumsum(sizes + LANES)
+        cuts = np.empty((len(self.lists) + 1, len(sizes)), np.int64)
+        cuts[0] = ends - LANES - sizes
+        room = int(ends[-1]) if self.lists else 0
+        where, dealt = np.empty(room, np.int32), np.empty(room, self.dtype)
+        for i, part in enumerate(self.lists):
+            cuts[i + 1] = part.deal(edges, pitch, cuts[i], where, dealt)
+        factor = np.array([part.factor for part in self.lists], self.dtype)
+        scaled = np.array([part.scaled for part in self.lists], bool)
+        slope = np.empty(0 if scaled.all() else room, self.dtype)
+        total = np.zeros((len(factor), len(sizes)))
         tables = (self.table, self.order, self.edges, self.table_slope)
-        return (begin, end, where, dealt, np.empty_like(dealt), *tables), starts
+        return (cuts, factor, scaled, where, dealt, slope, total), tables
 
-    def collect(self, dealt: tuple[Any, ...], starts: Ints) -> None:
-        """Fill `slope` with what kernels left tile by tile."""
-        if len(self.ids):
-            collect_cells(starts, dealt[0].copy(), self.ptr, dealt[4], self.slope)
-
-
-def _cut(part: SparseRows, edges: Ints) -> Ints:
-    """Cells of each row before each tile; a table is cut once, unless few of its rows are used."""
-    if part.origin is not None:
-        table, rows = part.origin
-        if len(table.ptr) <= MOST_UNUSED * len(rows):
-            key = edges.tobytes()
-            if key not in table.cuts:
-                table.cuts[key] = _cut(replace(table, origin=None), edges)
-            return table.cuts[key].take(rows, axis=0)
-    starts = np.empty((len(part.ptr) - 1, len(edges)), np.int32)
-    cut_rows(edges, part.ptr, part.ids, starts)
-    return starts
-
-
-def _stack_rows(parts: list[SparseRows], dtype: Any) -> tuple[Ints, Ints, Floats]:
-    """Pointers, ids and values of all parts, one after the other."""
-    sizes = np.cumsum([0, *(len(part.ids) for part in parts)])
-    pointers = [part.ptr[1:] + size for part, size in zip(parts, sizes, strict=False)]
-    ptr = np.concatenate([np.zeros(1, np.int64), *pointers]).astype(np.int64, copy=False)
-    if len(parts) == 1:
-        part = parts[0]
-        return ptr, part.ids.astype(np.int32, copy=False), part.values.astype(dtype, copy=False)
-    ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
-    values = np.concatenate([np.zeros(0, dtype), *(part.values for part in parts)])
-    return ptr, ids.astype(np.int32), values.astype(dtype)
+    def collect(self, edges: Ints, lists: tuple[Any, ...]) -> None:
+        """Fill the slopes of the lists with what kernels left tile by tile."""
+        cuts, _, _, _, _, slope, total = lists
+        for i, part in enumerate(self.lists):
+            if part.scaled:
+                part.slope[0] = total[i].sum()
+            else:
+                part.collect(edges, cuts[i], slope)
 
 
 def _stack_groups(tables: list[GroupTable]) -> tuple[Ints, Ints]:
@@ -127,7 +174,6 @@ class CellOffsets:
         self, offsets: Offsets, ptr: Ints, ids: Ints, dtype: Any, drawn: Ints | None
     ) -> None:
         self.offsets, self.ptr, self.ids, self.drawn = offsets, ptr, ids, drawn
-        self.tiles = TileOffsets.of(offsets, dtype)
         self.at_entries = np.zeros(len(ids), dtype=dtype)
         # Of entries among the cells of each sparse part, -1 for none.
         self.places: dict[int, Ints] = {}
@@ -137,9 +183,24 @@ class CellOffsets:
             find_cells(ptr, ids, part.ptr, part.ids, last, place)
             known = np.flatnonzero(place >= 0)
             self.at_entries[known] += part.values[place[known]].astype(dtype, copy=False)
+        # Weights of entries in each scaled part, 0 for none.
+        self.weights: dict[int, Floats] = {}
+        stale = {number: self._weigh_entries(number) for number in offsets.scaled}
         for table in offsets.tables.values():
             self.at_entries += table.at(self.row, ids).astype(dtype, copy=False)
+        self.tiles = TileOffsets.of(offsets, stale, dtype)
         self.of_rows: dict[int, list[Floats]] = {}
+
+    def _weigh_entries(self, number: int) -> Bools:
+        """Fill `weights`; returns the rows whose changed cells are not all entries."""
+        part = self.offsets.scaled[number]
+        rows, found = part.weights, np.empty_like(self.at_entries)
+        stale = np.empty(len(rows.code), dtype=bool)
+        changes = (*_arrays(rows.changed), rows.place)
+        find_in_table(self.ptr, self.ids, _arrays(rows.table), rows.code, changes, found, stale)
+        self.at_entries += part.values[0].astype(found.dtype) * found
+        self.weights[number] = found
+        return stale
 
     @cached_property
     def row(self) -> Ints:
@@ -160,7 +221,8 @@ class CellOffsets:
         """Add to inner products of the drawn columns with some rows."""
         assert self.drawn is not None
         piece, place = self.offsets.slice_rows(rows), self._place_of_drawn
-        for part in piece.sparse.values():
+        scaled = [part.products for part in piece.scaled.values()]
+        for part in (*piece.sparse.values(), *scaled):
             column = place[part.ids]
             mine = np.flatnonzero(column >= 0)
             E[column[mine], part.row[mine]] += part.values[mine]
@@ -189,14 +251,17 @@ class CellOffsets:
     def gradients(self, net: Floats) -> list[Floats]:
         """dL/do of each part; `net` is dL/du of the stored entries."""
         slopes: dict[int, Floats] = {}
-        first = 0
-        for number, part in self.offsets.sparse.items():
-            slope = self.tiles.slope[first : first + len(part.ids)]
-            first += len(part.ids)
+        numbers = sorted(self.offsets.sparse.keys() | self.offsets.scaled.keys())
+        for number, cells in zip(numbers, self.tiles.lists, strict=True):
+            slope, drawn = cells.slope, self._slopes_of_drawn(number)
+            if cells.scaled:
+                total = float(slope[0]) + float(net.astype(np.float64) @ self.weights[number])
+                total += float(sum(part[0] for part in drawn))
+                slopes[number] = np.array([total], dtype=net.dtype)
+                continue
             place = self.places[number]
             known = np.flatnonzero(place >= 0)
             np.add.at(slope, place[known], net[known])
-            drawn = self._slopes_of_drawn(number)
             slopes[number] = slope + np.concatenate(drawn) if drawn else slope
         first = 0
         for number, table in self.offsets.tables.items():

@@ -12,7 +12,7 @@ from efemb._typing import Floats, Ints
 from efemb.engine.solvers.rows.cell_offsets import CellOffsets, TileOffsets, order_by_entity
 from efemb.engine.solvers.rows.zero_stages import HIDDEN, RowWork, TiledRows, ZeroStage
 from efemb.engine.threads import cut
-from efemb.kernels.offsets import add_dealt, add_groups, read_dealt, read_groups
+from efemb.kernels.offsets import add_groups, add_lists, read_groups, read_lists
 from efemb.kernels.row_entries import (
     add_side_to_vectors,
     add_vectors_to_side,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from efemb.engine.solvers.rows.solver import RowsSolver
 
 TAPER = 4  # a strip has at most this part of the tiles that are left
-NO_OFFSETS = {np.dtype(kind): TileOffsets.of(None, kind) for kind in ("f4", "f8")}
+NO_OFFSETS = {np.dtype(kind): TileOffsets.of(None, {}, kind) for kind in ("f4", "f8")}
 
 
 class Entries:
@@ -276,7 +276,7 @@ def cell_terms(
     work.lay_out(*cut_strips(n_entities, most, tuning.strip_tiles, tuning.most_strips))
     value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
     list(solver.pool.map(work.add_up, cut(len(total), tuning.strip_rows), work.g_rows.size))
-    work.offsets.collect(work.dealt, work.starts)
+    work.offsets.collect(work.edges, work.dealt[0])
     entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
     if dense and entries.lacking is not None:
@@ -325,7 +325,7 @@ class _Tiles:
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
         """Edges of the tiles, and places of the first of each strip among them."""
         self.edges, self.bounds, n_strips = edges, bounds, len(bounds) - 1
-        self.dealt, self.starts = self.offsets.deal(edges, self.rows.pitch)
+        self.dealt = self.offsets.deal(edges, self.rows.pitch)
         self.alone = self.fused and self.solver.pool.n == 1
         self.g_rows = self.rows.unset(min(2, n_strips) if self.alone else n_strips)
 
@@ -388,14 +388,14 @@ class _Tiles:
 
     def _add_offsets(self, tile: slice, number: int, E: Floats) -> None:
         """Add the offsets of the cells of a tile to u."""
-        begin, end, where, dealt, _, table, order, edges, _ = self.dealt
-        add_dealt(E.reshape(-1), begin[number], end[number], where, dealt)
+        lists, (table, order, edges, _) = self.dealt
+        add_lists(E.reshape(-1), number, lists)
         add_groups(E, tile.start, tile.stop, table, order, edges)
 
     def _read_offsets(self, tile: slice, number: int, E: Floats) -> None:
         """Keep the slopes of the cells of a tile that have offsets."""
-        begin, end, where, _, slope, _, order, edges, table_slope = self.dealt
-        read_dealt(E.reshape(-1), begin[number], end[number], where, slope)
+        lists, (_, order, edges, table_slope) = self.dealt
+        read_lists(E.reshape(-1), number, lists)
         read_groups(E, tile.start, tile.stop, order, edges, table_slope)
 
     def _slopes_of_entries(self, tile: slice) -> float:

@@ -78,22 +78,31 @@ class _RowOffsets:
 
     def __init__(self, offsets: Offsets, row: Ints, dtype: Any) -> None:
         self.offsets, self.row = offsets, row
-        self.values = [part.values.astype(dtype, copy=False) for part in offsets.parts]
-        self.slopes = [np.zeros_like(values) for values in self.values]
+        self.sparse = offsets.sparse | {i: part.products for i, part in offsets.scaled.items()}
+        parts = [self.sparse.get(i, part) for i, part in enumerate(offsets.parts)]
+        self.values = [part.values.astype(dtype, copy=False) for part in parts]
+        self._slopes = [np.zeros_like(values) for values in self.values]
+
+    @property
+    def slopes(self) -> list[Floats]:
+        """Of the values of each part."""
+        scaled = self.offsets.scaled
+        each = enumerate(self._slopes)
+        return [scaled[i].weigh(slope) if i in scaled else slope for i, slope in each]
 
     def add(self, E: Floats, some: slice) -> None:
         """Add the offsets to the inner products of some softmaxes."""
-        for number, part in self.offsets.sparse.items():
+        for number, part in self.sparse.items():
             add_to_rows(E, self.row[some], part.ptr, part.ids, self.values[number])
         for number, table in self.offsets.tables.items():
             GroupTable(table.code[self.row[some]], self.values[number]).add_to(E)
 
     def collect(self, E: Floats, some: slice) -> None:
         """Add up the slopes of some softmaxes at the cells of the offsets."""
-        for number, part in self.offsets.sparse.items():
-            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, self.slopes[number])
+        for number, part in self.sparse.items():
+            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, self._slopes[number])
         for number, table in self.offsets.tables.items():
-            slope = self.slopes[number]
+            slope = self._slopes[number]
             slope += GroupTable(table.code[self.row[some]], slope).gather(E)
 
 
