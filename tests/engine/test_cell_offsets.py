@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from efemb.engine.solvers.rows.cell_offsets import MOST_UNUSED, CellOffsets, TileOffsets
+from efemb.engine.threads import Workers
 from efemb.kernels.offsets import add_lists, read_lists
 from efemb.model.terms.cell_values import Offsets, ScaledRows, SparseRows, TableRows
 
@@ -30,10 +31,11 @@ def scaled_rows() -> ScaledRows:
     """Rows of a table, of which the first, the third and the last have changed cells."""
     table = sparse_rows([4, 0, 60, 9], 3)
     code, place = np.array([2, 2, 0, 3, 1, 2]), np.array([0, -1, 2, -1, -1, 1])
-    changed = sparse_rows([3, 60, 2], 4, n=60)
-    ids = np.concatenate([changed.ids[:63], [0, 3]])  # the first row has 4 cells only
-    changes = SparseRows(changed.ptr, ids, changed.values)
-    return ScaledRows(np.array([FACTOR]), TableRows(table, code, changes, place))
+    chosen = sparse_rows([3, 60, 2], 4, n=60)
+    cells = np.concatenate([chosen.ids[:63], [0, 3]])  # the first row has 4 cells only
+    ids = table.ids[table.ptr[np.array([2, 2, 0])[chosen.row]] + cells]
+    changed = SparseRows(chosen.ptr, ids, chosen.values)
+    return ScaledRows(np.array([FACTOR]), TableRows(table, code, changed, cells, place))
 
 
 def loop_over(part: ScaledRows) -> SparseRows:
@@ -44,7 +46,7 @@ def loop_over(part: ScaledRows) -> SparseRows:
         row = rows.table.values[mine].copy()
         if place >= 0:
             own = slice(rows.changed.ptr[place], rows.changed.ptr[place + 1])
-            for cell, value in zip(rows.changed.ids[own], rows.changed.values[own], strict=True):
+            for cell, value in zip(rows.cells[own], rows.changed.values[own], strict=True):
                 row[cell] = value
         sizes.append(len(row))
         ids.append(rows.table.ids[mine])
@@ -55,11 +57,10 @@ def loop_over(part: ScaledRows) -> SparseRows:
 def entries_of(part: ScaledRows, share: float) -> tuple[Any, Any]:
     """Stored entries: some of the changed cells of each row, and others, in no order."""
     rng, ptr, ids = np.random.default_rng(5), [0], []
-    for t, place in enumerate(part.weights.place):
-        table, changed = part.weights.table, part.weights.changed
-        cells = table.ids[table.ptr[part.weights.code[t]] :]
+    for place in part.weights.place:
+        changed = part.weights.changed
         own = changed.ids[changed.ptr[place] : changed.ptr[place + 1]] if place >= 0 else []
-        mine = [cells[cell] for cell in own if rng.random() < share]
+        mine = [n for n in own if rng.random() < share]
         chosen = np.unique([*mine, *rng.integers(0, N, 4)])
         ids.append(rng.permutation(chosen))
         ptr.append(ptr[-1] + len(chosen))
@@ -74,7 +75,7 @@ def dense(rows: SparseRows) -> Any:
 
 def run_tiles(tiles: TileOffsets, n_rows: int, slopes: Any) -> Any:
     """What tiles add to cells that are 0; their slopes (rows, N) are left with the lists."""
-    lists, _ = tiles.deal(EDGES, PITCH)
+    lists, _ = tiles.deal(EDGES, PITCH, Workers(1))
     added = np.zeros((n_rows, N), np.float32)
     for j, (first, last) in enumerate(pairwise(EDGES)):
         tile = np.zeros((last - first, PITCH), np.float32)
@@ -90,7 +91,7 @@ def run_tiles(tiles: TileOffsets, n_rows: int, slopes: Any) -> Any:
 def test_tiles_hold_the_cells_of_their_entities_row_by_row(sizes: list[int]) -> None:
     parts = (sparse_rows(sizes, 0), sparse_rows(sizes[::-1], 1))
     tiles = TileOffsets.of(Offsets(parts, len(sizes), N), {}, np.float32)
-    (cuts, _, _, where, dealt, *_), _ = tiles.deal(EDGES, PITCH)
+    (cuts, _, _, where, dealt, *_), _ = tiles.deal(EDGES, PITCH, Workers(1))
     for j, (first, last) in enumerate(pairwise(EDGES)):
         expected = [
             ((n - first) * PITCH + t, value)
@@ -151,12 +152,12 @@ def test_a_table_is_cut_once_unless_few_of_its_rows_are_used() -> None:
     few, many = np.array([5, 7]), np.arange(3 * MOST_UNUSED)
     unchanged = SparseRows(np.zeros(1, np.int64), table.ids[:0], table.values[:0])
     for code, n_cuts in ((few, 0), (many, 1), (many, 1)):
-        rows = TableRows(table, code, unchanged, np.full(len(code), -1))
+        rows = TableRows(table, code, unchanged, unchanged.ids, np.full(len(code), -1))
         part = ScaledRows(np.array([FACTOR]), rows)
         fresh = {0: np.zeros(len(code), dtype=bool)}
         tiles = TileOffsets.of(Offsets((part,), len(code), N), fresh, np.float32)
         pitch = len(code)
-        lists, _ = tiles.deal(EDGES, pitch)
+        lists, _ = tiles.deal(EDGES, pitch, Workers(1))
         assert len(table.cuts) == n_cuts
         added = np.zeros((36, pitch), np.float32)
         add_lists(added.reshape(-1), 0, lists)

@@ -190,7 +190,7 @@ class ListConditionals(Conditionals):
     def __init__(
         self, spec: Spec, bound: BoundContext, factors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
-        self.spec, self.n, self.k = spec, len(entities), factors.bag.shape[1]
+        self.spec, self.n, self.k = spec, len(entities), factors.target.shape[1]
         self.dtype, self.noise = factors.bag.dtype, np.zeros(len(entities))
         self.designs = _make_designs(spec, bound, factors, entities, row_weight)
 

@@ -95,7 +95,7 @@ class ContextConditionals(Conditionals):
         counts = np.bincount(ids, minlength=bound.n_entities).astype(np.float64)
         self.vectors, self.entities = vectors.less(spec.noise_offset(counts)), entities
         self.predictor = Predictor(self.vectors)
-        self.k = vectors.bag.shape[1] if side is None else vectors.bag.shape[1] - side.width
+        self.k = vectors.n_bag
         self.target = self.vectors.target[:, : self.k]  # multiplies a context vector
         self._find_pairs(stored, bound)
         self.beside = np.zeros((len(self.row), 0), dtype=self.dtype)  # row side of a pair
@@ -124,7 +124,7 @@ class ContextConditionals(Conditionals):
         self.value = stored.own[entries].astype(self.dtype)
         rows, first = np.unique(self.row, return_inverse=True)
         bags = bound.block(rows).bag_matrix(bound.n_context_vectors).astype(self.dtype)
-        bag = self.vectors.bag[:, : self.k]
+        bag = self.vectors.bag
         own = bag[self.entities[self.member]]
         self.rest = (bags @ bag)[first] - self.value[:, None] * own
         self.total = stored.total[self.row].astype(self.dtype)

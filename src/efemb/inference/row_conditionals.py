@@ -38,13 +38,13 @@ class RowConditionals(Conditionals):
         self, spec: Spec, bound: RowBags, factors: Factors, entities: Ints, row_weight: Floats
     ) -> None:
         bag, side = factors.bag, row_side(spec, bound)
-        self.spec, self.n, self.k = spec, len(entities), bag.shape[1]
-        self.k_context = self.k if side is None else self.k - side.width
+        self.spec, self.n, self.k = spec, len(entities), factors.target.shape[1]
+        self.k_context = bag.shape[1]
         self.dtype, self.alpha, self.n_rows = bag.dtype, bag[entities], bound.n_rows
         lookup = np.full(bound.n_entities, -1, dtype=np.int64)
         lookup[entities] = np.arange(len(entities))
         block = bound.block(np.arange(bound.n_rows))
-        self.cases = _make_cases(block, bag)
+        self.cases = _make_cases(block, bag, self.k)
         if side is not None:
             columns = side.columns(factors.terms, np.arange(bound.n_rows))
             self.cases[:, self.k_context : -1] = columns
@@ -264,14 +264,15 @@ class _Sums:
         """Log-likelihoods, gradients in the vectors and in the intercepts."""
         if self.exponential:
             self.value += self.gradient[:, -1]
-        self.gradient[:, :-1] -= self.own[:, None] * self.conditionals.alpha[self.which]
+        c = self.conditionals
+        self.gradient[:, : c.k_context] -= self.own[:, None] * c.alpha[self.which]
         return self.value, self.gradient[:, :-1], self.gradient[:, -1]
 
 
-def _make_cases(block: RowBlock, bag: Floats) -> Floats:
-    """Scaled sum of the whole bag of each row, followed by a 1."""
+def _make_cases(block: RowBlock, bag: Floats, width: int) -> Floats:
+    """Scaled sum of the whole bag of each row, room for the row side of terms, and a 1."""
     values, total = block.bag_values.astype(bag.dtype), block.total.astype(bag.dtype)
-    cases = np.empty((len(total), bag.shape[1] + 1), dtype=bag.dtype)
+    cases = np.empty((len(total), width + 1), dtype=bag.dtype)
     cases[:, -1] = 1.0
     sums = np.empty((ROWS_AT_ONCE, bag.shape[1]), dtype=bag.dtype)  # fits into the cache
     for start in range(0, len(total), ROWS_AT_ONCE):
@@ -279,5 +280,5 @@ def _make_cases(block: RowBlock, bag: Floats) -> Floats:
         block_sums = sums[: rows.stop - rows.start]
         ptr = block.bag_ptr[rows.start : rows.stop + 1]
         bag_sums(ptr, block.bag_ids, values, bag, block_sums)
-        np.divide(block_sums, total[rows, None], out=cases[rows, :-1])
+        np.divide(block_sums, total[rows, None], out=cases[rows, : bag.shape[1]])
     return cases

@@ -109,7 +109,7 @@ def change_dealt(
     The rows descend; the cells of tile j end at end[j].
     """
     edges, starts, code = rows
-    own_ptr, own_cells, own_values, place = changes
+    own_ptr, _, own_values, own_cells, place = changes
     width, t = edges[1] - edges[0], len(code)
     cursor = end.copy()
     for i in range(len(some)):
@@ -171,7 +171,7 @@ def find_in_table(
     stale[t] says whether cells of row t have changed that are not among its entries.
     """
     table_ptr, table_ids, values = table
-    own_ptr, own_cells, own_values, place = changes
+    own_ptr, own_ids, own_values, _, place = changes
     for t in range(len(code)):
         start, end = table_ptr[code[t]], table_ptr[code[t] + 1]
         first, last = (own_ptr[place[t]], own_ptr[place[t] + 1]) if place[t] >= 0 else (0, 0)
@@ -180,9 +180,9 @@ def find_in_table(
             n = ids[p]
             q = q if n > previous else first  # entries may come in any order
             previous = n
-            while q < last and table_ids[start + own_cells[q]] < n:
+            while q < last and own_ids[q] < n:
                 q += 1
-            if q < last and table_ids[start + own_cells[q]] == n:
+            if q < last and own_ids[q] == n:
                 found[p] = own_values[q]
                 n_met += 1
                 continue

@@ -42,44 +42,46 @@ def entry_products(
 
 @summing
 def side_products(ptr: Array, ids: Array, side: Array, vectors: Array, out: Array) -> None:
-    """side_t . (last columns of the vector) of each stored entry."""
-    first = vectors.shape[1] - side.shape[1]
+    """side_t . vector of each stored entry."""
     for t in range(len(ptr) - 1):
         columns = side[t]
         for p in range(ptr[t], ptr[t + 1]):
             vector = vectors[ids[p]]
             total = columns[0] * 0
             for k in range(len(columns)):
-                total += columns[k] * vector[first + k]
+                total += columns[k] * vector[k]
             out[p] = total
 
 
 @elementwise
 def add_side_to_vectors(
-    first: int, last: int, edges: Array, row: Array, slope: Array, side: Array, out: Array
-) -> None:
-    """Add slope * side_t of the entries of entities first..last to the last columns of theirs."""
+    first: int, last: int, edges: Array, row: Array, ratio: Array, slope: Array, side: Array,
+    out: Array, start: int,
+) -> None:  # fmt: skip
+    """Add slope * (1 - ratio) * side_t of the entries of entities first..last to columns of theirs.
+
+    Those begin at `start`, and the rows of `out` with the entity `first`.
+    """
     size = side.shape[1]
-    start = out.shape[1] - size
     for n in range(first, last):
+        mine = out[n - first]
         for i in range(edges[n], edges[n + 1]):
-            factor, t = slope[i], row[i]
+            factor, columns = slope[i] * (1 - ratio[i]), side[row[i]]
             for k in range(size):
-                out[n, start + k] += factor * side[t, k]
+                mine[start + k] += factor * columns[k]
 
 
 @elementwise
 def add_vectors_to_side(
     first: int, last: int, ptr: Array, ids: Array, slope: Array, vectors: Array, out: Array
 ) -> None:
-    """Add slope * (last columns of the vector) of the entries of rows first..last to theirs."""
+    """Add slope * vector of the entries of rows first..last to theirs."""
     size = out.shape[1]
-    start = vectors.shape[1] - size
     for t in range(first, last):
         for p in range(ptr[t], ptr[t + 1]):
             factor, n = slope[p], ids[p]
             for k in range(size):
-                out[t, k] += factor * vectors[n, start + k]
+                out[t, k] += factor * vectors[n, k]
 
 
 @elementwise
@@ -162,9 +164,12 @@ def write_cells(
 
 @elementwise
 def add_without_own(part: Array, own: Array, vectors: Array, fresh: bool, out: Array) -> None:
-    """out[n] (+)= part[n] - own[n] * vectors[n]."""
+    """out[n] (+)= part[n] - own[n] * vectors[n], which may be shorter."""
+    size = vectors.shape[1]
     for n in range(len(own)):
         mine, gathered, vector, total = own[n], part[n], vectors[n], out[n]
-        for k in range(out.shape[1]):
+        for k in range(size):
             more = gathered[k] - mine * vector[k]
             total[k] = more if fresh else total[k] + more
+        for k in range(size, out.shape[1]):
+            total[k] = gathered[k] if fresh else total[k] + gathered[k]

@@ -76,9 +76,9 @@ def column_sums(
     """out[n] += start + value * sums[t] over the entries of column n, - own[n] * others[n].
 
     Of columns first..last, whose entries lie at edges[n]..edges[n + 1], and of as many numbers as
-    `start` has. Where `fresh`, out holds nothing yet.
+    `start` has; others[n] may have fewer. Where `fresh`, out holds nothing yet.
     """
-    size = len(start)
+    size, n_others = len(start), min(len(start), others.shape[1])
     for n in range(first, last):
         total = out[n]
         for k in range(size):
@@ -89,7 +89,7 @@ def column_sums(
                 total[k] += value * part[k]
         if n < len(own) and own[n] != 0:
             mine, other = own[n], others[n]
-            for k in range(size):
+            for k in range(n_others):
                 total[k] -= mine * other[k]
 
 

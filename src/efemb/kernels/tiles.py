@@ -7,7 +7,12 @@ from typing import Any
 from efemb.kernels.jit import elementwise, kernel, use_wide_vectors
 from efemb.kernels.offsets import add_groups, add_lists, read_groups, read_lists
 from efemb.kernels.products import BLOCK, inner_products, multiply
-from efemb.kernels.row_entries import add_without_own, hide_cells, write_cells
+from efemb.kernels.row_entries import (
+    add_side_to_vectors,
+    add_without_own,
+    hide_cells,
+    write_cells,
+)
 from efemb.kernels.zero_terms import zero_slopes
 
 Array = Any
@@ -20,7 +25,7 @@ def _strip_of_cells(
     rho: Array, Z: Array, width: int, hidden: float, places: Any, shares: Any, slope: Array,
     intercept: Array, weight: Array, row_weight: Array, size: float,
     bag: Array, fresh: bool, g_rho: Array, own_slope: Array, column: Array,
-    offsets: Any, E: Array, part: Array,
+    side: Array, offsets: Any, E: Array, part: Array,
 ) -> float:  # fmt: skip
     use_wide_vectors()
     value = 0.0
@@ -41,6 +46,9 @@ def _strip_of_cells(
             read_groups(cells, first, last, order, groups, table_slope)
         write_cells(cells, first, last, *places, *shares, slope, own_slope, column)
         inner_products(cells, Z, part, width)
+        if len(side):
+            entries = (*places, shares[0], slope)
+            add_side_to_vectors(first, last, *entries, side, part, rho.shape[1] - side.shape[1])
         own = own_slope[first:last]
         add_without_own(part, own, bag[first:last], fresh, g_rho[first:last])
         multiply(mine.T, cells, g_rows, width, i == 0)

@@ -48,14 +48,14 @@ class GroupVectors:
 class Factors:
     """Flat arrays for a solver, or the gradient with respect to them.
 
-    target : (numbers, K) vectors of predicted numbers;  bag : (members, K) vectors that are summed
+    target : (numbers, K + width) vectors of predicted numbers;  bag : (members, K) those summed
     intercept : (numbers,) zeros if the model has none
     rows : indices of the rows that a gradient covers, if these are not all rows of the arrays
     terms : arrays of the further terms of u, by name; in a gradient, those of the row side
     combine : how target and context are combined, None for an inner product
     groups : the vectors of groups of rows, if they differ; `target` then belongs to no group
     by_group : in a gradient, those of the target and the intercept of each group that has rows
-    width : columns of the terms: the last ones of `target` are their entity side, those of `bag` 0
+    width : columns of the terms: the last ones of `target`, which are their entity side
     """
 
     target: Floats
@@ -70,8 +70,8 @@ class Factors:
 
     @property
     def n_bag(self) -> int:
-        """Number of columns of contexts, which come before those of terms."""
-        return int(self.bag.shape[1] - self.width)
+        """Number of columns of contexts, which come before those of terms in `target`."""
+        return int(self.bag.shape[1])
 
     @property
     def column_parts(self) -> tuple[slice, ...]:
@@ -154,6 +154,10 @@ class Factors:
             return self
         intercept = self.intercept - offset.astype(self.intercept.dtype, copy=False)
         return replace(self, intercept=intercept)
+
+    def without_terms(self) -> Factors:
+        """What contexts alone are multiplied by."""
+        return replace(self, target=self.target[:, : self.n_bag], terms={}, width=0)
 
     def swapped(self) -> Factors:
         """Targets and bags exchanged, for the reverse conditional."""

@@ -113,7 +113,8 @@ class Predictor:
     def itself(self) -> Floats:
         """rho_n . alpha_n of every entity, (N,)."""
         self.check_linear()
-        return np.asarray(np.einsum("nk,nk->n", self.factors.target, self.factors.bag))
+        rho = self.factors.target[:, : self.factors.n_bag]
+        return np.asarray(np.einsum("nk,nk->n", rho, self.factors.bag))
 
     def affine_target(self) -> Floats:
         """Targets that end with their intercept, (N, K + 1), for contexts that end with a 1."""
@@ -175,7 +176,7 @@ class Predictor:
         if side is None:
             return products(rows, target, bag) + self.factors.intercept
         k = target.shape[1] - side.width
-        u = products(rows, target[:, :k], bag[:, :k]) + self.factors.intercept
+        u = products(rows, target[:, :k], bag) + self.factors.intercept
         u = np.asarray(u + side.columns(self.factors.terms, rows) @ target[:, k:].T)
         offsets = side.offsets(self.factors.terms, rows)
         if offsets is not None:
@@ -192,7 +193,7 @@ class Predictor:
         side = row_side(spec, bound)
         k = self.factors.target.shape[1] - (0 if side is None else side.width)
         target = self.factors.target[entity].astype(np.float64)
-        products = self.factors.bag[vectors, :k].astype(np.float64) @ target[:k]
+        products = self.factors.bag[vectors].astype(np.float64) @ target[:k]
         intercept = float(self.factors.intercept[entity])
         shares: dict[ShareName, float] = {}
         if side is not None:
@@ -211,9 +212,14 @@ class Predictor:
     def contexts(self, terms: Terms, side: RowSide | None, rows: Ints) -> Floats:
         """Z of observations that are given as terms of some rows."""
         Z = terms.contexts(self.factors.bag)
-        if side is not None:
-            Z[:, Z.shape[1] - side.width :] = side.columns(self.factors.terms, rows)[terms.row]
-        return Z
+        if side is None or not side.width:
+            return Z
+        return _beside(Z, side.columns(self.factors.terms, rows)[terms.row])
+
+
+def _beside(Z: Floats, columns: Floats) -> Floats:
+    """Contexts with the row side of the terms beside them."""
+    return np.concatenate([Z, columns.astype(Z.dtype, copy=False)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -355,5 +361,5 @@ class Cells:
             Z = np.asarray(left.astype(bag.dtype, copy=False))
             if self.side is not None and self.data_row is not None:
                 rows = self.data_row[self.row[part]]
-                Z[:, Z.shape[1] - self.side.width :] = self.side.columns(factors.terms, rows)
+                Z = _beside(Z, self.side.columns(factors.terms, rows))
             yield part, Z

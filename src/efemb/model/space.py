@@ -170,20 +170,20 @@ class ParameterSpace:
     def _add_terms(
         self, factors: Factors, arrays: dict[str, Floats], room: dict[str, Floats]
     ) -> Factors:
-        """Entity sides of the terms beside rho, and as many zeros beside alpha."""
+        """Entity sides of the terms beside rho."""
         width = sum(term.width for term in self.spec.terms)
         if width == 0:
             return replace(factors, terms=arrays)
-        for name, array in (("target", factors.target), ("bag", factors.bag)):
-            if name not in room:
-                room[name] = np.zeros((len(array), self.k + width), dtype=array.dtype)
-            room[name][:, : self.k] = array
-        target, bag, start = room["target"], room["bag"], self.k
+        rho, start = factors.target, self.k
+        if "target" not in room:
+            room["target"] = np.empty((len(rho), self.k + width), dtype=rho.dtype)
+        target = room["target"]
+        target[:, : self.k] = rho
         for term in self.spec.terms:
             columns = term.entity_columns(arrays_of(term, arrays), self.n_entities)
             target[:, start : start + term.width] = columns
             start += term.width
-        return replace(factors, target=target, bag=bag, terms=arrays, width=width)
+        return replace(factors, target=target, terms=arrays, width=width)
 
     def pull_back(
         self, parameters: Parameters, slopes: Factors, *, chain_rule: bool = True
@@ -196,8 +196,8 @@ class ParameterSpace:
             slopes = slopes.swapped()
         if self.spec.structure.grouped:
             slopes = self._pull_back_groups(parameters, slopes)
-        target, bag = slopes.target[:, : self.k], slopes.bag[:, : self.k]
-        rho, alpha = unflatten(target, self.n_dims), unflatten(bag, self.n_dims)
+        target = slopes.target[:, : self.k]
+        rho, alpha = unflatten(target, self.n_dims), unflatten(slopes.bag, self.n_dims)
         position = None
         if parameters.position is not None:
             reverse = self.spec.combine.reverse

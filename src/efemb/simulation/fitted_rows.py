@@ -267,7 +267,7 @@ class _Draws:
     ) -> None:
         self.fitted, self.data, self.sweeps, self.row_size = fitted, data, sweeps, row_size
         _, _, factors = fitted._bound(data)
-        self.predictor = Predictor(factors)
+        self.factors, self.predictor = factors, Predictor(factors.without_terms())
         pairs = [
             (term, term.bind(scenario if set(term.tables) & set(changed) else data))
             for term in fitted.spec.terms
@@ -276,7 +276,7 @@ class _Draws:
 
     def block(self, start: int, stop: int, rng: np.random.Generator) -> Any:
         """Rows start..stop, as a csr matrix."""
-        spec, factors = self.fitted.spec, self.predictor.factors
+        spec, factors = self.fitted.spec, self.factors
         beside = self.side.add_up(factors.terms, np.arange(start, stop), factors.target)
         first = self.data.values[start:stop]
         first = np.asarray(first.toarray() if self.data.is_sparse else first, dtype=np.float64)

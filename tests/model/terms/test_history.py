@@ -65,11 +65,11 @@ def test_cells_are_those_of_the_definition(
     rows = np.array([5, 5, 0, 17, 29, 11])
     itself = list(range(60)) if same else [None] * 30
     expected = loop(train, data, itself, decay, time is not None)
-    cells = bound.cells({"coefficient": np.array([2.0])}, rows)
+    cells = bound.cells({"coefficient": np.array([2.0])}, rows).products
     dense = np.zeros((len(rows), N))
     dense[cells.row, cells.ids] = cells.values
     assert_allclose(dense, 2.0 * expected[rows], rtol=1e-6, atol=1e-7)
-    one = bound.cells({"coefficient": np.array([2.0])}, rows[3:4])  # without SciPy
+    one = bound.cells({"coefficient": np.array([2.0])}, rows[3:4]).products  # without SciPy
     dense = np.zeros(N)
     dense[one.ids] = one.values
     assert_allclose(dense, 2.0 * expected[17], rtol=1e-6, atol=1e-7)
@@ -81,14 +81,14 @@ def test_training_rows_are_known_by_content_or_by_label() -> None:
     order = np.random.default_rng(2).permutation(60)
     arrays = {"coefficient": np.ones(1)}
     term = History("household").freeze(train)
-    shuffled = term.bind(train.take_rows(order)).cells(arrays, np.arange(60))
-    straight = term.bind(train).cells(arrays, order)
+    shuffled = term.bind(train.take_rows(order)).cells(arrays, np.arange(60)).products
+    straight = term.bind(train).cells(arrays, order).products
     assert_array_equal(shuffled.values, straight.values)
     names = {"row": np.arange(60)}
     labeled = History("household").freeze(trips(**names))
     others = {"row": np.arange(60) + 100}
-    itself = labeled.bind(trips(**names)).cells(arrays, np.arange(60))
-    another = labeled.bind(trips(**others)).cells(arrays, np.arange(60))
+    itself = labeled.bind(trips(**names)).cells(arrays, np.arange(60)).products
+    another = labeled.bind(trips(**others)).cells(arrays, np.arange(60)).products
     assert itself.values.sum() < another.values.sum()
 
 
@@ -107,8 +107,8 @@ def test_held_out_entries_are_not_in_the_history_of_their_own_row() -> None:
     assert split.bound.data.values.nnz < data.values.nnz
     (_, bound), arrays = split.solver.side.terms[0], {"coefficient": np.ones(1)}
     rows = np.arange(200)
-    expected = spec.terms[0].bind(data).cells(arrays, rows)
-    assert_array_equal(bound.cells(arrays, rows).values, expected.values)
+    expected = spec.terms[0].bind(data).cells(arrays, rows).products
+    assert_array_equal(bound.cells(arrays, rows).products.values, expected.values)
 
 
 def repeat_buyers(n_rows: int = 900) -> efemb.Dataset:
@@ -181,7 +181,7 @@ def test_dates_are_times_in_days() -> None:
     days = np.array(["2024-01-01", "2024-01-03", "NaT"], dtype="datetime64[D]")
     data = efemb.Dataset(np.eye(3), rows={"household": ["a"] * 3, "day": days})
     term = History("household", decay=2.0, time="day", kappa=3.0).freeze(data)
-    cells = term.bind(data).cells({"coefficient": np.ones(1)}, np.arange(3))
+    cells = term.bind(data).cells({"coefficient": np.ones(1)}, np.arange(3)).products
     dense = np.zeros((3, 3))
     dense[cells.row, cells.ids] = cells.values
     assert_allclose(dense[1], [np.log1p(np.exp(-1.0)), 0.0, 0.0], rtol=1e-6)

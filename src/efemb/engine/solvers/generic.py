@@ -81,14 +81,15 @@ class GenericSolver(Solver[BoundContext]):
         d_context: Floats | None = None
         if vectors.combine is None:
             scatter_targets(slope, context, terms.vector, gradient.target)
+            rho = np.ascontiguousarray(vectors.target[:, : vectors.n_bag])
             for part in terms.parts:
-                _scatter_part(part, slope, terms.vector, vectors.target, gradient.bag)
+                _scatter_part(part, slope, terms.vector, rho, gradient.bag)
         else:
             of_terms = (vectors.target[terms.vector], context, slope)
             d_target, d_context = vectors.combine.pull_back(*of_terms)
             np.add.at(gradient.target, terms.vector, d_target)
             for part in terms.parts:
-                _scatter_contexts(part, d_context, gradient.bag)
+                _scatter_contexts(part, d_context[:, : vectors.n_bag], gradient.bag)
         if self.side is not None:
             pulled = self._pull_back_side(self.side, terms, slope, d_context, vectors, rows)
             gradient.add_terms(pulled)

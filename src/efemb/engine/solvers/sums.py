@@ -102,7 +102,7 @@ class SumSolver(Solver[BoundContext]):
         """Sum over the rows; gradients through the members are put where their vectors are."""
         n, k = self.bound.n_entities, vectors.n_bag  # members have no columns of terms
         names = [f"{LABEL}.{side}" for side in ("target", "bag")]
-        members = [np.ascontiguousarray(array[:, :k]) for array in (vectors.target, vectors.bag)]
+        members = [np.ascontiguousarray(vectors.target[:, :k]), vectors.bag]
         arrays = {**vectors.terms, **dict(zip(names, members, strict=True))}
         basket = replace(vectors, bag=vectors.bag[:n], terms=arrays)
         value, slopes = self.inner.value_and_gradient(basket, rows, exact=exact)
@@ -112,7 +112,7 @@ class SumSolver(Solver[BoundContext]):
         target = slopes.target.copy()
         if names[0] in slopes.terms:
             target[:, :k] += slopes.terms.pop(names[0])
-            bag[:, :k] += slopes.terms.pop(names[1])
+            bag += slopes.terms.pop(names[1])
         return value, replace(slopes, target=target, bag=bag)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -153,14 +153,15 @@ class SparseRows(CellValues):
 class TableRows:
     """Rows that are rows of a table but for some cells: many may be the same one, and none is made.
 
-    table : (groups) the cells;  code : (rows,) which row of the table each of them is
-    changed : cells that differ: their places among the cells of the row, which ascend, and values
+    table : the cells;  code : (rows,) which row of the table each of them is
+    changed : cells that differ;  cells : the places of these among the cells of the row
     place : (rows,) row of `changed`, -1 for one without a change
     """
 
     table: SparseRows
     code: Ints
     changed: SparseRows
+    cells: Ints
     place: Ints
 
     @classmethod
@@ -168,20 +169,20 @@ class TableRows:
         """Each row of a table once, as it is."""
         n = len(rows.ptr) - 1
         unchanged = SparseRows(np.zeros(1, np.int64), rows.ids[:0], rows.values[:0])
-        return cls(rows, np.arange(n), unchanged, np.full(n, -1))
+        return cls(rows, np.arange(n), unchanged, rows.ids[:0], np.full(n, -1))
 
     @cached_property
     def rows(self) -> SparseRows:
         """The rows themselves."""
         rows, known = self.table.take(self.code), np.flatnonzero(self.place >= 0)
-        own = self.changed.take(self.place[known])
+        own = replace(self.changed, ids=self.cells).take(self.place[known])
         values = rows.values.copy()
         values[rows.ptr[known][own.row] + own.ids] = own.values
         return SparseRows(rows.ptr, rows.ids, values)
 
     def slice_rows(self, rows: slice) -> TableRows:
         """Some consecutive rows."""
-        return TableRows(self.table, self.code[rows], self.changed, self.place[rows])
+        return replace(self, code=self.code[rows], place=self.place[rows])
 
 
 @dataclass(frozen=True)

@@ -210,17 +210,17 @@ class History(CellTerm):
         return SparseRows(totals.ptr, totals.ids, self.weigh(totals.values, totals.ids))
 
     @cached_property
-    def _own(self) -> SparseRows:
-        """The entries of training rows: place among the cells of the household, and value there.
+    def _own(self) -> tuple[SparseRows, Ints]:
+        """The entries of training rows with values of the household without the row.
 
-        The value is that of the household without the row.
+        Beside them their places among the cells of the household.
         """
         training, totals, size = self._training, self._totals, np.int64(len(self._shares))
         units, code = training.units, np.maximum(training.code, 0)[training.units.row]
         cell = np.searchsorted(totals.row * size + totals.ids, code * size + units.ids)
         cell = np.minimum(cell, len(totals.ids) - 1)  # of no household: never asked for
         rest = self.weigh(totals.values[cell] - units.values, units.ids)
-        return SparseRows(units.ptr, cell - totals.ptr[code], rest)
+        return SparseRows(units.ptr, units.ids, rest), cell - totals.ptr[code]
 
     def weigh(self, units: Floats, ids: Ints) -> Floats:
         """log(1 + h / (kappa pi)) of units of entities that occur in the training rows."""
@@ -299,7 +299,7 @@ class _OtherRows(ScaledCells):
 
     def weighed(self, rows: Ints) -> TableRows:
         """The table of the household, less the units of training rows themselves."""
-        return TableRows(self.table, self.code[rows], self.term._own, self.place[rows])
+        return TableRows(self.table, self.code[rows], *self.term._own, self.place[rows])
 
 
 class _EarlierRows(ScaledCells):

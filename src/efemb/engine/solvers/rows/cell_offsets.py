@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
+from efemb.engine.threads import Workers
 from efemb.kernels.offsets import (
     change_dealt,
     collect_cells,
@@ -77,8 +78,7 @@ class CellList:
         deal_cells(rows, pitch, end, self.ptr, self.ids, self.values, where, dealt)
         stale = np.flatnonzero(self.stale)[::-1]
         if len(stale):
-            changes = (*_arrays(self.rows.changed), self.rows.place)
-            change_dealt(rows, end, self.ptr, self.ids, stale, changes, dealt)
+            change_dealt(rows, end, self.ptr, self.ids, stale, _changes(self.rows), dealt)
         return end
 
     def collect(self, edges: Ints, begin: Ints, dealt: Floats) -> None:
@@ -89,6 +89,10 @@ class CellList:
 
 def _arrays(rows: SparseRows) -> tuple[Ints, Ints, Floats]:
     return rows.ptr, rows.ids, rows.values
+
+
+def _changes(rows: TableRows) -> tuple[Ints, Ints, Floats, Ints, Ints]:
+    return *_arrays(rows.changed), rows.cells, rows.place
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,13 @@ class TileOffsets:
             np.concatenate([part.values.T for part in tables], axis=1, out=table)
         return cls(tuple(lists), dtype, table, order, edges, np.zeros_like(table))
 
-    def deal(self, edges: Ints, pitch: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What kernels see: the cells of the lists tile by tile (see `add_lists`), and tables."""
+    def deal(
+        self, edges: Ints, pitch: int, pool: Workers
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What kernels see: the cells of the lists tile by tile (see `add_lists`), and tables.
+
+        They lie in buffers of the pool, until other cells are dealt.
+        """
         sizes = np.zeros(len(edges) - 1, np.int64)
         for part in self.lists:
             count_cells(part.cut(edges), part.rows.code, sizes)
@@ -132,7 +141,8 @@ class TileOffsets:
         cuts = np.empty((len(self.lists) + 1, len(sizes)), np.int64)
         cuts[0] = ends - LANES - sizes
         room = int(ends[-1]) if self.lists else 0
-        where, dealt = np.empty(room, np.int32), np.empty(room, self.dtype)
+        where: Any = pool.buffer("where", (room,), np.dtype(np.int32))
+        dealt = pool.buffer("dealt", (room,), self.dtype)
         for i, part in enumerate(self.lists):
             cuts[i + 1] = part.deal(edges, pitch, cuts[i], where, dealt)
         factor = np.array([part.factor for part in self.lists], self.dtype)
@@ -196,8 +206,8 @@ class CellOffsets:
         part = self.offsets.scaled[number]
         rows, found = part.weights, np.empty_like(self.at_entries)
         stale = np.empty(len(rows.code), dtype=bool)
-        changes = (*_arrays(rows.changed), rows.place)
-        find_in_table(self.ptr, self.ids, _arrays(rows.table), rows.code, changes, found, stale)
+        given = (_arrays(rows.table), rows.code, _changes(rows))
+        find_in_table(self.ptr, self.ids, *given, found, stale)
         self.at_entries += part.values[0].astype(found.dtype) * found
         self.weights[number] = found
         return stale

@@ -42,7 +42,8 @@ class Entries:
     Threads share rows while they read vectors, and entities while they add to the gradient: every
     number is written by one of them, in an order that does not depend on their number.
 
-    sums, g_sums : (rows, K) sums of the bags and the gradient with respect to them
+    sums, g_sums : sums of the bags, (rows, K), with the row side of the terms beside them, and the
+        gradient with respect to them
     u, slope : of each stored entry given its bag without itself, and the weighted slope there
     itself : rho_n . alpha_n;  first : whether the gradient of the vectors is still unset
     side : (rows, k) row side of the model's terms, whose entity side are the last k columns of the
@@ -66,7 +67,8 @@ class Entries:
         self.solver, self.block, self.vectors, self.side = solver, block, vectors, side
         self.cells = cells
         self.itself, self.gradient, self.first = itself, gradient, first
-        self.sums = np.empty((len(block.total), vectors.bag.shape[1]), dtype=solver.dtype)
+        shape = (len(block.total), vectors.target.shape[1])
+        self.sums = np.empty(shape, dtype=solver.dtype)
         self.g_sums = np.empty_like(self.sums)
         self.u, self.slope, self.as_zero = (np.empty_like(block.x) for _ in range(3))
         self.net = self.slope
@@ -140,6 +142,11 @@ class Entries:
         return np.asarray(1 - block.total[block.row_of_entry] / block.rest)
 
     @cached_property
+    def entity_side(self) -> Floats:
+        """That of the terms, side by side: rows of it that entries ask for stay in the cache."""
+        return np.ascontiguousarray(self.vectors.target[:, self.vectors.n_bag :])
+
+    @cached_property
     def beside(self) -> Floats | None:
         """What terms add to u of each stored entry, None if nothing."""
         return self._beside(1.0)
@@ -155,28 +162,36 @@ class Entries:
         if self.side is None:
             return cells
         columns = np.empty_like(self.u)
-        side_products(self.block.ptr, self.block.ids, self.side, self.vectors.target, columns)
+        side_products(self.block.ptr, self.block.ids, self.side, self.entity_side, columns)
         columns = factor * columns
         return columns if cells is None else columns + cells
 
     def g_side(self) -> Floats:
-        """Gradient of the row side of the terms; fills up that of their entity side.
+        """Gradient of the row side of the terms.
 
         The columns of terms rode in products with slopes that were stretched: see `excess`.
         """
         assert self.side is not None
         g_side = np.asarray(self.g_sums[:, self.vectors.n_bag :] * self.block.total[:, None])
-        block, vectors, by_entity = self.block, self.vectors, self.by_entity
-        slope, pool = self.slope * self.excess, self.solver.pool
+        block, slope, pool = self.block, self.slope * self.excess, self.solver.pool
 
         def of_rows(rows: slice) -> None:
             where = (rows.start, rows.stop, block.ptr, block.ids)
-            add_vectors_to_side(*where, slope, vectors.target, g_side)
+            add_vectors_to_side(*where, slope, self.entity_side, g_side)
 
         list(pool.map(of_rows, self.parts(), slope.size * g_side.shape[1]))
-        arguments: Any = (slope.take(by_entity.order), self.side, self.gradient.target)
-        self._share_entities(add_side_to_vectors, by_entity.edges, by_entity.row, *arguments)
         return g_side
+
+    def spread_side(self) -> None:
+        """The same to the gradient of the entity side of the terms."""
+        by_entity, side, first = self.by_entity, self.side, self.vectors.n_bag
+        assert side is not None
+        slope, target = self.slope.take(by_entity.order), self.gradient.target
+
+        def of_entities(a: int, b: int, edges: Ints, row: Ints) -> None:
+            add_side_to_vectors(a, b, edges, row, by_entity.ratio, slope, side, target[a:b], first)
+
+        self._share_entities(of_entities, by_entity.edges, by_entity.row)
 
     def of_rows(self, rows: slice) -> slice:
         """Places of the entries of some rows."""
@@ -251,6 +266,8 @@ def entry_terms(
     gradient.add_intercepts(slope)
     entries.spread_entries(factor, own_slope, stage.shift(zeros))
     entries.spread_bags(own_slope)
+    if entries.side is not None:
+        entries.spread_side()
     stage.add(zeros, gradient)
     return value
 
@@ -314,18 +331,20 @@ class _Tiles:
         self.fused = solver.slopes.size is not None and not dense
         vectors, gradient = entries.vectors, entries.gradient
         cells = entries.cells
+        no_side = np.empty((0, 0), entries.sums.dtype)
+        self.side = no_side if entries.side is None else entries.side
         self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.tiles
         self.given: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
-            vectors.bag, entries.first, gradient.target, self.own_slope, self.column,
+            vectors.bag, entries.first, gradient.target, self.own_slope, self.column, self.side,
         )  # fmt: skip
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
         """Edges of the tiles, and places of the first of each strip among them."""
         self.edges, self.bounds, n_strips = edges, bounds, len(bounds) - 1
-        self.dealt = self.offsets.deal(edges, self.rows.pitch)
+        self.dealt = self.offsets.deal(edges, self.rows.pitch, self.solver.pool)
         self.alone = self.fused and self.solver.pool.n == 1
         self.g_rows = self.rows.unset(min(2, n_strips) if self.alone else n_strips)
 
@@ -413,7 +432,10 @@ class _Tiles:
 
     def _add_target(self, tile: slice, part: Floats) -> None:
         """Less what entries left out; the first block finds nothing to add to."""
-        entries = self.entries
+        entries, edges = self.entries, (tile.start, tile.stop, *self.places)
+        if len(self.side):
+            slopes = (self.shares[0], self.slope, self.side, part)
+            add_side_to_vectors(*edges, *slopes, entries.vectors.n_bag)
         own, bag = self.own_slope[tile], entries.vectors.bag[tile]
         add_without_own(part, own, bag, entries.first, entries.gradient.target[tile])
 

@@ -43,7 +43,7 @@ def softmax_terms(
     row = block.row_of_entry
     units = block.filled * weight[row]
     if block.excluded is None:  # every entry leaves itself out, so each has its own softmax
-        Z = np.empty((len(row), sums.shape[1]), dtype=sums.dtype)
+        Z = np.empty((len(row), vectors.target.shape[1]), dtype=sums.dtype)
         shape = (block.ptr, block.ids, block.own, block.rest)
         left_out_vectors(*shape, sums, vectors.bag, Z)
         place: Ints = np.arange(len(row))
@@ -61,7 +61,6 @@ def softmax_terms(
         if side is not None:
             g_side = np.zeros_like(side)
             np.add.at(g_side, row, g_context[:, -side.shape[1] :])
-            g_context[:, -side.shape[1] :] = 0.0
         spread_left_out(*shape, g_context, g_sums, gradient.bag)
     else:
         Z = sums / block.total[:, None]

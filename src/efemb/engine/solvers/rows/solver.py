@@ -277,7 +277,6 @@ class RowsSolver(Solver[RowBags]):
         itself = self._own_products(vectors)
         unset = (np.empty_like(vectors.target), np.empty_like(vectors.bag))
         gradient = Factors(*unset, np.zeros_like(vectors.intercept))
-        gradient.bag[:, vectors.n_bag :] = 0.0  # beside the entity side of terms
         value = 0.0
         tuning = self.pool.tuning
         size = tuning.block_rows if stage is None else tuning.stage_rows
@@ -302,7 +301,7 @@ class RowsSolver(Solver[RowBags]):
         own_products = np.empty_like(vectors.intercept)
 
         def work(part: slice) -> None:
-            rho, alpha = (of_all[part, : vectors.n_bag] for of_all in (vectors.target, vectors.bag))
+            rho, alpha = vectors.target[part, : vectors.n_bag], vectors.bag[part]
             np.einsum("nk,nk->n", rho, alpha, out=own_products[part])
 
         list(self.pool.map(work, cut(len(own_products), BLOCK_ENTITIES)))
