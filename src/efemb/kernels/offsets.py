@@ -164,7 +164,7 @@ def find_cells(
 
 @kernel
 def find_in_table(
-    ptr: Array, ids: Array, table: Any, code: Array, changes: Any, found: Array, stale: Array
+    ptr: Array, ids: Array, table: Any, code: Array, changes: Any, weight: Array, stale: Array
 ) -> None:
     """Value of each entry among the cells of its row of a table, 0 where it is none of them.
 
@@ -183,11 +183,11 @@ def find_in_table(
             while q < last and own_ids[q] < n:
                 q += 1
             if q < last and own_ids[q] == n:
-                found[p] = own_values[q]
+                weight[p] = own_values[q]
                 n_met += 1
                 continue
             cell = start + np.searchsorted(table_ids[start:end], n)
-            found[p] = values[cell] if cell < end and table_ids[cell] == n else 0
+            weight[p] = values[cell] if cell < end and table_ids[cell] == n else 0
         stale[t] = n_met < last - first
 
 

@@ -204,12 +204,12 @@ class CellOffsets:
     def _weigh_entries(self, number: int) -> Bools:
         """Fill `weights`; returns the rows whose changed cells are not all entries."""
         part = self.offsets.scaled[number]
-        rows, found = part.weights, np.empty_like(self.at_entries)
+        rows, weight = part.weights, np.empty_like(self.at_entries)
         stale = np.empty(len(rows.code), dtype=bool)
         given = (_arrays(rows.table), rows.code, _changes(rows))
-        find_in_table(self.ptr, self.ids, *given, found, stale)
-        self.at_entries += part.values[0].astype(found.dtype) * found
-        self.weights[number] = found
+        find_in_table(self.ptr, self.ids, *given, weight, stale)
+        self.at_entries += part.values[0].astype(weight.dtype) * weight
+        self.weights[number] = weight
         return stale
 
     @cached_property
