@@ -1,27 +1,33 @@
 """Shards and clusters: memory out of core, overhead, one and two local workers, a killed worker.
 
 Everything is measured on this machine; lines that are named a model are computed from constants.
-`--only scaling` (or memory, killing, model) measures a part.
+`--only scaling` (or memory, killing, model, passes) measures a part. `passes` needs data; with
+`--large` it fits 32 replicas as well.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.data import Counts, MissingDataError, baskets
 from benchmarks.harness import Report, Settings, in_new_process, peak_memory
 
 REPLICAS, SHARDS, ROUNDS, PASSES = 8, 32, 4, 3
 REPEATS = 2  # of fits whose time is taken; the faster one counts
+NEAR = 0.005  # nats per unit: two seeds of the same fit differ by as much
+EVERY = 4  # of the entries of validation trips one is scored after each pass
 
 
 def run(settings: Settings) -> Report:
@@ -81,11 +87,132 @@ def _model_of_many(report: Report, *_: object) -> None:
         report.add(f"model (not measured): efficiency of {workers} workers", efficiency(workers))
 
 
+def _passes(report: Report, *_: object) -> None:
+    """Test scores, and passes to a score, of a fit in memory and of replicas that are averaged."""
+    try:
+        trips = Trips.of(report.settings)
+    except MissingDataError as error:
+        print(f"passes: {error}", file=sys.stderr)
+        return
+    alone, averaged = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        trips.prepare(folder)
+        for seed in report.settings.seeds:
+            alone.append(trips.fit(seed))
+            averaged.append(trips.fit(seed, REPLICAS))
+            aim = max(alone[-1].scores) - NEAR
+            found = [passes_to(one.scores, aim) for one in (alone[-1], averaged[-1])]
+            note = f"fit {alone[-1].test:.4f}; passes {found[1]:.1f}, fit {found[0]:.1f}"
+            report.add(f"seed {seed}, {REPLICAS} replicas: test", averaged[-1].test, beside=note)
+        many = trips.fit(report.settings.seeds[0], SHARDS) if report.settings.large else None
+    aims = [max(one.scores) - NEAR for one in alone]
+    test = float(np.mean([one.test for one in alone]))
+    note = f"fit {test:.4f}, {len(alone)} seeds"
+    mean = float(np.mean([one.test for one in averaged]))
+    report.add(f"{REPLICAS} replicas: mean test", mean, beside=note, at_least=test - NEAR)
+    needed = [
+        np.mean([passes_to(one.scores, aim) for one, aim in zip(fits, aims, strict=True)])
+        for fits in (averaged, alone)
+    ]
+    note = f"{needed[0]:.1f} passes, fit {needed[1]:.1f}"
+    ratio = float(needed[0] / needed[1])
+    report.add(f"{REPLICAS} replicas: passes against fit's", ratio, beside=note, at_most=1.3)
+    if many is not None:
+        note = f"{passes_to(many.scores, aims[0]):.1f} passes; fit {alone[0].test:.4f}"
+        report.add(f"{SHARDS} replicas, one seed: test", many.test, beside=note)
+
+
+def passes_to(scores: Sequence[float], aim: float) -> float:
+    """Passes after which the scores reach an aim, by a straight line between two passes."""
+    for n, score in enumerate(scores):
+        if score >= aim:
+            return n + (aim - scores[n - 1]) / (score - scores[n - 1]) if n else 1.0
+    return float("inf")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Validation scores after each pass, and the test score of the fitted model."""
+
+    scores: list[float]
+    test: float
+
+
+class Trips:
+    """Complete Journey: 5% of the trips to test, 5% for validation, a store of the rest."""
+
+    def __init__(self, counts: Counts, k: int) -> None:
+        self.counts, self.k = counts, k
+
+    @classmethod
+    def of(cls, settings: Settings) -> Trips:
+        """Trips of the protocol, of which more are for validation."""
+        from scipy.sparse import csr_array, vstack
+
+        counts = baskets(settings)
+        more = counts.test.shape[0] - counts.validation.shape[0]
+        validation = csr_array(vstack([counts.validation, counts.train[:more]]))
+        parts = Counts(counts.train[more:], validation, counts.test)
+        return cls(parts, 4 if settings.quick else 20)
+
+    def prepare(self, folder: str) -> None:
+        """A store of the training trips; validation and test keep the columns that it knows."""
+        import pandas as pd
+
+        import efemb
+        from efemb.engine.validation import rows_given_themselves
+
+        train = self.counts.train.tocoo()
+        trip, item = train.coords
+        table = pd.DataFrame({"trip": trip, "what": item, "n": train.data.astype(int)})
+        named = {"basket": "trip", "item": "what", "count": "n"}
+        self.store = efemb.shards.prepare(table, folder, **named, n_shards=SHARDS)
+        rows = [self.store.shard(i).values for i in range(SHARDS)]
+        known = self.store.vocabulary.labels.astype(int)
+        self.rows, self.test, validation = (
+            efemb.Dataset(X.astype(np.float32), entities=self.store.vocabulary)
+            for X in (_stack(rows), self.counts.test[:, known], self.counts.validation[:, known])
+        )
+        self.spec = efemb.PoissonEmbedding(self.k)._spec()
+        cells = rows_given_themselves(self.spec, self.spec.context.bind(validation))
+        self.cells = cells.take(np.arange(len(cells.x)) % EVERY == 0)
+
+    def fit(self, seed: int, n_replicas: int = 0) -> Curve:
+        """Fit in memory, or replicas in one process, which have the bits of a cluster."""
+        import efemb
+        from efemb.engine.threads import workers
+        from efemb.engine.validation import EntryValidation
+        from efemb.model.space import ParameterSpace
+
+        scores: list[float] = []
+        space = ParameterSpace(self.spec, self.store.n_entities, self.store.n_entities, 1, self.k)
+        with workers(1) as pool:
+            validation = EntryValidation(self.cells, self.spec, pool)
+
+            def score(progress: Any) -> None:
+                vectors = space.vectors(progress.parameters())
+                scores.append(validation.score(vectors, self.spec.family))
+
+            model = efemb.PoissonEmbedding(self.k, random_state=seed, callbacks=[score])
+            if n_replicas:
+                efemb.shards.fit(model, self.store, n_replicas=n_replicas, rounds_per_pass=ROUNDS)
+            else:
+                model.fit(self.rows)
+        return Curve(scores, model.score(self.test))
+
+
+def _stack(rows: list[Any]) -> Any:
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack(rows))
+
+
 PARTS: dict[str, Callable[..., None]] = {
     "memory": _memory,
     "scaling": _scaling,
     "killing": _killing,
     "model": _model_of_many,
+    "passes": _passes,
 }
 
 

@@ -25,6 +25,7 @@ import efemb
 import efemb.dask
 from efemb.dask.cluster import open_cluster, start_local
 from efemb.dask.executor import DaskExecutor
+from efemb.engine.backends import states
 from efemb.shards import ShardStore
 from shards import hooks
 from shards.lines import checksum, simulated_lines, simulated_store
@@ -60,6 +61,12 @@ def model(**options: Any) -> Any:
 @pytest.fixture(scope="module")
 def expected(store: ShardStore) -> str:
     return checksum(efemb.shards.fit(model(), store, n_replicas=4))
+
+
+@pytest.fixture(autouse=True)
+def average_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small states, too; the oracle averages them whole."""
+    monkeypatch.setattr(states, "SMALLEST_PART", 64)  # bytes
 
 
 @pytest.mark.parametrize("n_workers", [1, 3])

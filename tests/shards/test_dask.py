@@ -21,6 +21,7 @@ import efemb
 import efemb.dask
 from efemb.dask import cluster as clusters
 from efemb.dask.executor import DaskExecutor, run_checked
+from efemb.engine.backends import states
 from efemb.shards import ShardStore
 from shards import hooks
 from shards.lines import all_rows, checksum, simulated_lines, simulated_store
@@ -36,8 +37,7 @@ PHASES = ["measure", "train", "reduce", "score"]
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Client]:
     """Two worker processes; those that die are replaced."""
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "2GB"}
-    with LocalCluster(**options, dashboard_address=":0") as local, Client(local) as client:
+    with clusters.start_local(n_workers=2, memory_limit="2GB") as client:
         yield client
 
 
@@ -62,6 +62,12 @@ def model(**options: Any) -> Any:
 def expected(store: ShardStore) -> str:
     """The checksum of the oracle: one task after the other in this process."""
     return checksum(efemb.shards.fit(model(), store, n_replicas=4))
+
+
+@pytest.fixture(autouse=True)
+def average_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small states, too; the oracle averages them whole."""
+    monkeypatch.setattr(states, "SMALLEST_PART", 64)  # bytes
 
 
 def test_a_cluster_gives_the_bits_of_one_process(

@@ -15,7 +15,7 @@ import pytest
 
 import efemb
 from efemb.data.store.executors import SerialExecutor
-from efemb.engine.backends import sharded, tasks
+from efemb.engine.backends import sharded, states, tasks
 from efemb.engine.backends.sharded import Layout
 from efemb.shards import ShardStore, fit
 from shards.lines import all_rows, checksum, simulated_store
@@ -103,6 +103,35 @@ def test_rounds_and_threads_do_not_change_bits(store: ShardStore, name: str) -> 
     assert two[0] == two[1] not in sums
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_parts_in_which_states_are_averaged_do_not_change_bits(
+    store: ShardStore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from sklearn.base import clone
+
+    averaged = []
+
+    def count(task: Any) -> str:
+        averaged.append(task.target)
+        return tasks.reduce(task)
+
+    monkeypatch.setattr(sharded, "reduce", count)
+    whole = checksum(fit(clone(MODELS[name]), store, n_replicas=4))
+    n_rounds = len(averaged)
+    monkeypatch.setattr(states, "SMALLEST_PART", 64)  # bytes
+    assert checksum(fit(clone(MODELS[name]), store, n_replicas=4)) == whole
+    assert len(averaged) == n_rounds + 4 * n_rounds
+
+
+def test_states_are_cut_into_parts_of_some_size() -> None:
+    def count(n_entities: int, n_replicas: int) -> int:
+        space: Any = SimpleNamespace(layout=[SimpleNamespace(shape=(n_entities, 128))])
+        return states.count_parts(space, np.float32, n_replicas)  # 1 kB per entity
+
+    assert [count(n, 8) for n in (10, 4095, 4096, 12_000, 10**6)] == [1, 1, 2, 4, 8]
+    assert [count(10**6, n) for n in (1, 2, 3, 100)] == [1, 2, 2, 8]
+
+
 @pytest.mark.parametrize("zeros", [efemb.Sampled(6), efemb.NegativeSampling(2)], ids=repr)
 def test_sampled_zeros_train_in_one_replica_only(store: ShardStore, zeros: Any) -> None:
     assert np.isfinite(fit(model(zeros=zeros), store).score(all_rows(store.test)))
@@ -118,6 +147,7 @@ def test_an_interrupted_fit_resumes_with_the_same_bits(
     if phase == "reduce" and n_replicas == 1:
         return  # a single replica is not averaged
     expected = checksum(fit(model(), store, n_replicas=n_replicas))
+    monkeypatch.setattr(states, "SMALLEST_PART", 64)  # bytes: two parts
     real, calls, shards_trained = getattr(tasks, phase), [0], []
     run_round = tasks.run_round
 
@@ -205,16 +235,16 @@ def test_lost_rows_are_an_error(store: ShardStore, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_state_that_changed_is_an_error(store: ShardStore, tmp_path: Path) -> None:
-    part = tasks.Trained(tmp_path / "state", "0" * 64, 5, -1.0)
+    path = tmp_path / "state"
     from efemb.engine.state import TrainState
     from efemb.model.space import ParameterSpace
     from engine import models
 
     space = ParameterSpace(models.spec("p-emb"), 4, 1, 1, 2)
     state = TrainState.start(space, fit(model(), store).parameters_, None)
-    tasks.write_state(part.path, state, {})
+    states.write_state((path,), state, {})
     plan: Any = SimpleNamespace(space=space, of_one_shard=frozenset(), n_shards=1)
-    task = tasks.ReduceTask(plan, part.path, (part,), tmp_path / "mean")
+    task = tasks.ReduceTask(plan, path, ((path, "0" * 64),), tmp_path / "mean")
     with pytest.raises(efemb.errors.DataLossError, match="not the state"):
         tasks.reduce(task)
 

@@ -46,12 +46,13 @@ def merge(state: TrainState, updates: Sequence[Update], plan: Plan) -> TrainStat
     first, space = updates[0], plan.space
     if len(updates) == 1:
         return replace(state, **vars(first), round=state.round + 1)
-    mean = Averaging(state, plan)
+    mean, data_term = Averaging(state, plan), 0.0
     for update in updates:
         # The objective of a shard covers its rows and the whole prior.
-        data_term = update.objective - space.log_prior(update.parameters)
-        mean.add(update.theta.named(), update.optimizer, update.steps, data_term)
-    return mean.merged()
+        data_term += update.objective - space.log_prior(update.parameters)
+        mean.add(update.theta.named(), update.optimizer, update.steps)
+    merged = mean.merged()
+    return replace(merged, objective=data_term + space.log_prior(merged.parameters))
 
 
 class Averaging:
@@ -60,7 +61,7 @@ class Averaging:
     They are averaged, in the unconstrained space and in double precision, in the order in which
     they are added. In arrays whose rows belong to one shard each, changes are summed instead,
     because an average would lose most of what that shard has learned; steps were as long as for an
-    average.
+    average. Some rows of all arrays can be merged separately from the others.
     """
 
     def __init__(self, state: TrainState, plan: Plan) -> None:
@@ -69,31 +70,22 @@ class Averaging:
         squares = {name: f"squares{names.index(name)}" for name in plan.of_one_shard}
         self.theta = _Sums(plan.of_one_shard, state.theta.named(), plan.n_shards**-0.5)
         self.squares = _Sums(frozenset(squares.values()), state.optimizer.arrays, 1.0)
-        self.optimizer, self.steps, self.data_term = "", 0, 0.0
+        self.optimizer, self.steps = "", 0
 
-    def add(
-        self,
-        theta: Mapping[str, Floats],
-        optimizer: OptimizerState,
-        steps: int,
-        data_term: float,
-    ) -> None:
+    def add(self, theta: Mapping[str, Floats], optimizer: OptimizerState, steps: int) -> None:
         """Add the result of one shard; none of its arrays is kept."""
         self.theta.add(theta)
         self.squares.add(optimizer.arrays)
         self.optimizer, self.steps = optimizer.optimizer, max(steps, self.steps)
-        self.data_term += data_term
 
     def merged(self) -> TrainState:
-        """The state after the round."""
-        space, theta = self.plan.space, Parameters.from_named(self.theta.merged())
-        parameters = space.constrained(theta)
+        """The state after the round, still with the objective of the one before."""
+        theta = Parameters.from_named(self.theta.merged())
         return replace(
             self.state,
             theta=theta,
-            parameters=parameters,
+            parameters=self.plan.space.constrained(theta),
             optimizer=OptimizerState(self.optimizer, self.squares.merged()),
-            objective=self.data_term + space.log_prior(parameters),
             steps=self.steps,
             round=self.state.round + 1,
         )

@@ -13,21 +13,26 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.data.store.executors import Executor, InterruptedTasksError
 from efemb.engine.backends.base import Backend
+from efemb.engine.backends.states import (
+    Paths,
+    Trained,
+    count_parts,
+    paths_of,
+    read_state,
+    write_state,
+)
 from efemb.engine.backends.tasks import (
     Measured,
     ReduceTask,
     ScoreTask,
     ShardJob,
-    Trained,
     TrainTask,
     evaluate,
     groups_of,
-    read_state,
     reduce,
     score,
     train,
     weigh_evidence,
-    write_state,
 )
 from efemb.engine.plan import Plan
 from efemb.engine.random import generator
@@ -90,7 +95,8 @@ class ShardedBackend(Backend):
         self.n_observed = measured.n_observed
         self.rounds_between_scores = 1
         self.status = ""
-        self._written: tuple[Parameters, Path] | None = None
+        self.n_parts = count_parts(plan.space, job.dtype, layout.n_replicas)
+        self._written: tuple[Parameters, Paths] | None = None
 
     def run(self, state: TrainState, watch: Watch) -> list[Update]:
         """One pass: rounds in which every replica trains on its shards, then all are averaged."""
@@ -98,7 +104,7 @@ class ShardedBackend(Backend):
         queues = layout.deal(self.plan.seed, number)
         folder = self.work / f"pass-{number:05d}"
         shutil.rmtree(self.work / f"pass-{number - 1:05d}", ignore_errors=True)
-        first, last = number * layout.n_places, folder / "start"
+        first, last = number * layout.n_places, self._paths(folder / "start")
         write_state(last, state, {})
         data_term, rows, done = 0.0, 0, 0
         for turn, places in enumerate(layout.rounds):
@@ -110,7 +116,7 @@ class ShardedBackend(Backend):
                     replica,
                     first + places.start,
                     last,
-                    folder / f"round-{turn}-{replica}",
+                    self._paths(folder / f"round-{turn}-{replica}"),
                 )
                 for replica, queue in enumerate(queues)
                 if queue[places]
@@ -122,9 +128,9 @@ class ShardedBackend(Backend):
                 trained = self.executor.run("train", train, tasks, watched)
             except InterruptedTasksError:
                 break
-            merged = self._merge(last, trained, folder / f"round-{turn}")
-            data_term, rows = data_term + merged.data_term, rows + merged.rows
-            done, last = done + share, merged.path
+            last = self._merge(last, trained, self._paths(folder / f"round-{turn}"))
+            data_term += sum(state.data_term for state in trained)
+            rows, done = rows + sum(state.rows for state in trained), done + share
         else:
             self._check_rows(rows)
         ended = read_state(last, self.plan)
@@ -144,11 +150,24 @@ class ShardedBackend(Backend):
 
         return watch_round
 
-    def _merge(self, start: Path, trained: Sequence[Trained], target: Path) -> Trained:
+    def _merge(self, start: Paths, trained: Sequence[Trained], target: Paths) -> Paths:
+        """Average each part by a task of its own; what a single replica learned is taken as is."""
         if len(trained) == 1:
-            return trained[0]
-        task = ReduceTask(self.plan, start, tuple(trained), target)
-        return self.executor.run("reduce", reduce, [task])[0]
+            return trained[0].paths
+        tasks = [
+            ReduceTask(
+                self.plan,
+                start[part],
+                tuple((state.paths[part], state.checksums[part]) for state in trained),
+                target[part],
+            )
+            for part in range(self.n_parts)
+        ]
+        self.executor.run("reduce", reduce, tasks)
+        return target
+
+    def _paths(self, path: Path) -> Paths:
+        return paths_of(path, self.n_parts)
 
     def _check_rows(self, rows: int) -> None:
         if rows != self.measured.n_rows:
@@ -187,10 +206,10 @@ class ShardedBackend(Backend):
         return sum(total for total, _ in parts) / sum(weight for _, weight in parts)
 
     def _score_tasks(self, state: TrainState) -> list[ScoreTask]:
-        path = self.work / "scored"
+        paths = self._paths(self.work / "scored")
         if self._written is not None and self._written[0] is state.parameters:
-            path = self._written[1]
+            paths = self._written[1]
         else:
-            write_state(path, replace(state, best=None), {})
+            write_state(paths, state, {})
         groups = groups_of(self.layout.shards, 2 * self.executor.width)
-        return [ScoreTask(self.job, self.plan, group, path, state.family) for group in groups]
+        return [ScoreTask(self.job, self.plan, group, paths, state.family) for group in groups]

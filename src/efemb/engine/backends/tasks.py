@@ -6,7 +6,6 @@ lives on a worker but what can be made again.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,17 @@ from typing import Any
 
 from efemb._typing import Floats
 from efemb.data.store.shard_store import ShardStore
+from efemb.engine.backends.states import (
+    Paths,
+    Trained,
+    checksum_of,
+    checksums_of,
+    done_before,
+    read_part,
+    read_state,
+    write_part,
+    write_state,
+)
 from efemb.engine.holdout import Split, hold_out, no_split
 from efemb.engine.optimizers.first_order import OptimizerState
 from efemb.engine.plan import Plan, Shard
@@ -25,23 +35,16 @@ from efemb.engine.random import generator
 from efemb.engine.round import Averaging, merge, run_round
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import Setup
-from efemb.engine.state import TrainState
 from efemb.engine.statistics import Statistics, ValueMoments, has_outweighing_entry
 from efemb.engine.threads import Workers, workers
 from efemb.engine.validation import Validation
-from efemb.errors import DataError, DataLossError
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists, Lists
 from efemb.model.factors import Factors
 from efemb.model.families.base import Family
 from efemb.model.spec import Spec
 from efemb.model.support import binarized, check_not_negative, check_support
-from efemb.storage.encoding import decode, encode
-from efemb.storage.folder import MANIFEST, SealedKind
 
-STATE = SealedKind(
-    format="efemb state", noun="state of a round", version=1, tensors="state.safetensors"
-)
 MOST_KEPT = 64  # validation sets that a process keeps
 READERS = 2  # threads that read the states of replicas, for which all workers wait
 
@@ -210,24 +213,14 @@ class TrainTask:
     shards: tuple[int, ...]
     replica: int
     first_round: int
-    start: Path
-    target: Path
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A state that was written: its checksum, and the rows and data term of this round."""
-
-    path: Path
-    checksum: str
-    rows: int
-    data_term: float
+    start: Paths
+    target: Paths
 
 
 def train(task: TrainTask) -> Trained:
     """Train on the shards of a task; one that was done before is not done again."""
-    mark = {"start": checksum_of(task.start), "shards": list(task.shards)}
-    done = _done_before(task.target, mark)
+    mark = {"start": list(checksums_of(task.start)), "shards": list(task.shards)}
+    done = done_before(task.target, mark)
     if done is not None:
         return done
     plan, rows, value = task.plan, 0, 0.0
@@ -241,66 +234,43 @@ def train(task: TrainTask) -> Trained:
             value += state.objective - plan.space.log_prior(state.parameters)
             rows += split.solver.n_rows
             del split, shard  # before the next one is read, so that one is in memory at a time
-    state = replace(state, objective=value + plan.space.log_prior(state.parameters))
-    return _write_trained(task.target, state, plan, mark, rows)
-
-
-def _write_trained(
-    target: Path, state: TrainState, plan: Plan, mark: dict[str, Any], rows: int
-) -> Trained:
-    data_term = state.objective - plan.space.log_prior(state.parameters)
-    write_state(target, state, {**mark, "rows": rows, "data_term": data_term})
-    return Trained(target, checksum_of(target), rows, data_term)
-
-
-def _done_before(target: Path, mark: dict[str, Any]) -> Trained | None:
-    """A state that an earlier attempt has written, unless the machine crashed before it lasted."""
-    if not STATE.exists(target):
-        return None
-    try:
-        body = STATE.read(target).body["mark"]
-    except DataError:
-        return None
-    if {name: body.get(name) for name in mark} != mark:
-        return None
-    return Trained(target, checksum_of(target), body["rows"], body["data_term"])
+    prior = plan.space.log_prior(state.parameters)
+    state = replace(state, objective=value + prior)
+    value = state.objective - prior
+    write_state(task.target, state, {**mark, "rows": rows, "data_term": value})
+    return Trained(task.target, checksums_of(task.target), rows, value)
 
 
 @dataclass(frozen=True)
 class ReduceTask:
-    """States of replicas that began with the state `start`, to be merged in their order."""
+    """The same part of the states of all replicas, to be merged in their order.
+
+    start : this part of the state that they began with
+    parts : the folder and the checksum of each
+    """
 
     plan: Plan
     start: Path
-    parts: tuple[Trained, ...]
+    parts: tuple[tuple[Path, str], ...]
     target: Path
 
 
-def reduce(task: ReduceTask) -> Trained:
-    """Average parameters and sums of squares, in double precision and in the order of replicas."""
+def reduce(task: ReduceTask) -> str:
+    """Average parameters and sums of squares, in double precision and in the order of replicas.
+
+    Returns the checksum of what was written.
+    """
     with ThreadPoolExecutor(READERS) as pool:
-        ahead = deque(pool.submit(_read_arrays, part) for part in task.parts[:READERS])
-        mean = Averaging(read_state(task.start, task.plan), task.plan)
-        for number, part in enumerate(task.parts):
+        ahead = deque(pool.submit(read_part, *part) for part in task.parts[:READERS])
+        mean = Averaging(read_state((task.start,), task.plan), task.plan)
+        for number in range(len(task.parts)):
             state = ahead.popleft().result()
             for following in task.parts[number + READERS : number + READERS + 1]:
-                ahead.append(pool.submit(_read_arrays, following))
+                ahead.append(pool.submit(read_part, *following))
             optimizer = OptimizerState(state["optimizer"]["name"], state["optimizer"]["arrays"])
-            theta = {**state["parameters"], **state["theta"]}
-            mean.add(theta, optimizer, state["steps"], part.data_term)
-    rows = sum(part.rows for part in task.parts)
-    return _write_trained(task.target, mean.merged(), task.plan, {}, rows)
-
-
-def _read_arrays(part: Trained) -> dict[str, Any]:
-    if checksum_of(part.path) != part.checksum:
-        raise DataLossError(
-            f"{part.path} is not the state that its task has written: another fit uses this "
-            "folder, or the file system lost it"
-        )
-    contents = STATE.read(part.path)
-    arrays: dict[str, Any] = decode(contents.body["state"], contents.arrays)
-    return arrays
+            mean.add({**state["parameters"], **state["theta"]}, optimizer, state["steps"])
+    write_part(task.target, mean.merged())
+    return checksum_of(task.target)
 
 
 # -- scores ----------------------------------------------------------------------------------------
@@ -316,7 +286,7 @@ class ScoreTask:
     job: ShardJob
     plan: Plan
     shards: tuple[int, ...]
-    state: Path
+    state: Paths
     family: Family
 
 
@@ -353,32 +323,6 @@ def _of_solvers(task: ScoreTask, ask: Callable[[Solver[Any], Factors], Any]) -> 
             solver.set_family(task.family)
             answers.append(ask(solver, vectors))
     return answers
-
-
-# -- states on disk --------------------------------------------------------------------------------
-
-
-def write_state(path: Path, state: TrainState, mark: dict[str, Any]) -> None:
-    """Write a state without the best so far, which only the loop needs.
-
-    It need not outlast a crash of the machine: then the pass begins anew.
-    """
-    arrays: dict[str, Any] = {}
-    body = {"state": encode(replace(state, best=None).to_arrays(), arrays, "state"), "mark": mark}
-    STATE.write(path, body, arrays, damaged=True, lasting=False)
-
-
-def read_state(path: Path, plan: Plan) -> TrainState:
-    """Read a state; any change since it was written is an error."""
-    contents = STATE.read(path)
-    return TrainState.from_arrays(decode(contents.body["state"], contents.arrays), plan.space)
-
-
-def checksum_of(path: Path) -> str:
-    """Checksum of the arrays of a state."""
-    body = json.loads((path / MANIFEST).read_bytes())
-    checksum: str = body["sha256"][STATE.tensors]
-    return checksum
 
 
 def groups_of(shards: Sequence[int], n: int) -> list[tuple[int, ...]]:
