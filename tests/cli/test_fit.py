@@ -162,6 +162,10 @@ def test_neurons_in_rows_are_transposed(run, tmp_path: Path) -> None:
         assert_array_equal(model.parameters.rho, wanted.parameters.rho)
         assert (None if model.vocabulary is None else list(model.vocabulary)) == labels
         assert run("evaluate", tmp_path / "m", tmp_path / name, "--transpose").code == 0
+        if labels is None:
+            asked = run("evaluate", tmp_path / "m", tmp_path / name)
+            assert asked.code == 2
+            assert "transposed? Then pass values.T (--transpose)" in asked.err
     (tmp_path / "text.txt").write_text("to be or not to be\n" * 9, "utf-8")
     assert "--transpose applies to an array" in run("fit", tmp_path / "text.txt", "--transpose").err
 
@@ -189,6 +193,26 @@ def test_a_limit_that_was_reached_is_told_with_its_option(run, trips: Path, tmp_
     done = run("fit", trips, "-o", tmp_path / "m", *few)
     assert "still improving after max_iter=1 iterations" in done.err
     assert "raise --max-iter" in done.err
+
+
+def test_columns_without_any_value_are_dropped(run, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 12))
+    X[:, [3, 11]] = np.nan
+    np.save(tmp_path / "act.npy", X)
+    np.save(tmp_path / "turned.npy", X.T)
+    np.save(tmp_path / "xy.npy", np.random.default_rng(1).normal(size=(12, 2)))
+    options = ("--positions", tmp_path / "xy.npy", "--neighbors", "4", "-o", tmp_path / "m", *QUICK)
+    assert run("fit", tmp_path / "act.npy", *options, "--strict").code == 2
+    done = run("fit", tmp_path / "act.npy", *options)
+    assert (done.code, "dropped 2 columns without any value: 3, 11\n" in done.err) == (0, True)
+    known = [n for n in range(12) if n not in (3, 11)]
+    assert list(efemb.load(tmp_path / "m").vocabulary) == known
+    seen = efemb.Dataset(X[:, known], entities=known)
+    expected = efemb.evaluation.leave_one_out(efemb.load(tmp_path / "m"), seen).summary()
+    done = run("evaluate", tmp_path / "m", tmp_path / "act.npy", "--json")
+    assert [row["score"] for row in json.loads(done.out)] == pytest.approx(expected["score"])
+    done = run("evaluate", tmp_path / "m", tmp_path / "turned.npy")
+    assert (done.code, "the data have 50 entities, the model has 10" in done.err) == (2, True)
 
 
 @pytest.mark.slow

@@ -321,3 +321,12 @@ def test_several_files_are_read_one_after_the_other(tmp_path: Path) -> None:
         read_text(paths)
     with pytest.raises(DataError, match=r"no file matches 'what is it\?'; a str is a path"):
         read_text("what is it?")
+
+
+def test_columns_of_all_documents_when_short_ones_were_dropped() -> None:
+    texts = ["a b a", "b", "b a"]
+    corpus = read_text(texts, min_count=1)
+    with pytest.raises(DataError, match=r"3 documents, but 1 of them .*keep_short=True"):
+        corpus.with_rows({"year": [1, 2, 3]})
+    kept = read_text(texts, min_count=1, keep_short=True)
+    assert kept.with_rows({"year": [1, 2, 3]}).rows["year"].tolist() == [1, 2, 3]

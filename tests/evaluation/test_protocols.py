@@ -326,3 +326,8 @@ def test_an_entity_that_does_not_vary_has_no_r2() -> None:
     table = predictions.by_entity()
     assert np.isnan(table["r2"][0])
     assert np.isnan(predictions.r2())
+    tenths = Predictions(  # the average of which is not exactly 0.1
+        np.arange(7), np.zeros(7, dtype=np.int64), np.full(7, 0.1), mean=np.full(7, 0.2)
+    )
+    assert tenths.x.mean() != 0.1
+    assert np.isnan(tenths.by_entity()["r2"][0])

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import efemb
 from efemb.cli._arguments import decode_letters
 from efemb.cli._output import Say
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
     from efemb.data.dataset import Dataset
     from efemb.data.readers.guess import Guess
+    from efemb.data.vocabulary import Vocabulary
 
 CUSTOMER = "customer_column"  # report entry: a column that seems to identify the customer
 TEXT_ONLY = ("cbow", "skip-gram", "poisson-text")
@@ -119,8 +122,12 @@ class Reading:
         data = replace(self, rows=_needed_columns(model)).read(path)
         if not isinstance(data, efemb.Dataset):
             raise ParameterError(f"{path} is text, but the model was fitted to numbers")
-        if vocabulary is None or data.entities is None or data.entities == vocabulary:
+        if vocabulary is None or data.entities == vocabulary:
             return data
+        if data.entities is None:
+            data = number_columns(data, vocabulary)
+            if data.entities is None:
+                return data
         return self._align(data, vocabulary)
 
     def _align(self, data: Dataset, vocabulary: Any) -> Dataset:
@@ -235,6 +242,37 @@ class Reading:
         ]
         if texts:
             self.say(f"dropped {' and '.join(texts)}")
+
+
+def drop_unobserved(data: Dataset | Corpus, strict: bool, say: Say) -> Dataset | Corpus:
+    """Without columns that have no value at all, such as cells outside the field of view.
+
+    Columns without labels are labeled by their numbers, which other files have as well.
+    """
+    if strict or isinstance(data, efemb.Corpus) or data.is_sparse:
+        return data
+    never = np.isnan(data.values).all(axis=0)
+    if not never.any() or never.all():
+        return data
+    labels = data.entities or efemb.Vocabulary(range(data.n_entities))
+    first = ", ".join(str(label) for label in labels.take(np.flatnonzero(never)[:5]))
+    ellipsis = ", ..." if never.sum() > 5 else ""
+    say(f"dropped {_plural(int(never.sum()), 'column')} without any value: {first}{ellipsis}")
+    return data._replace(data.values, entities=labels).take_entities(~never)
+
+
+def number_columns(data: Dataset, known: Vocabulary) -> Dataset:
+    """The data with numbers as labels, if the model knows some of as many columns by number.
+
+    Columns behind the last known one must be without any value: more columns are other data.
+    """
+    numbers = [label for label in known if isinstance(label, int)]
+    n_columns = max(numbers, default=-1) + 1
+    if len(numbers) < len(known) or data.is_sparse or data.n_entities < n_columns:
+        return data
+    if not np.isnan(data.values[:, n_columns:]).all():
+        return data
+    return data._replace(data.values, entities=efemb.Vocabulary(range(data.n_entities)))
 
 
 def _needed_columns(model: Any) -> list[str]:

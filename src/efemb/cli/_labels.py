@@ -107,7 +107,8 @@ class Labels:
             return label, float(number)
         except ValueError:
             raise DataError(
-                f"{member!r}: what follows the equals sign must be a number, as in milk=2"
+                f"{member!r}: what follows the equals sign must be a number, as in milk=2 or "
+                "milk=0.5"
             ) from None
 
 

@@ -219,5 +219,5 @@ def describe_useless(score: float, rival: float, *, larger_is_better: bool = Tru
     return (
         "the model is no better than one without context (popularity, frequencies of words, or the "
         "means of columns): do not trust its answers; use more data, larger baskets, longer "
-        "documents or fewer components (-k)"
+        "documents or fewer components (-k), or leave out --row and --week where you passed them"
     )

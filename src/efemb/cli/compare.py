@@ -9,7 +9,7 @@ import typer
 
 import efemb
 from efemb.cli import _arguments as of
-from efemb.cli._inputs import Reading, describe_size
+from efemb.cli._inputs import Reading, describe_size, drop_unobserved
 from efemb.cli._models import (
     check_context,
     choose_model,
@@ -108,7 +108,7 @@ def command(
         transpose=transpose,
         net_returns=net_returns,
     )
-    observed = reading.read(data, *names_in_paper[:1])
+    observed = drop_unobserved(reading.read(data, *names_in_paper[:1]), strict, say)
     if not isinstance(observed, efemb.Dataset):
         raise ParameterError("compare needs rows of numbers; score text with efemb evaluate")
     say(describe_size(observed))

@@ -9,7 +9,7 @@ import typer
 
 from efemb.cli import _arguments as of
 from efemb.cli._labels import open_model
-from efemb.cli._output import echo, show, show_json
+from efemb.cli._output import echo, remark, show, show_json
 
 
 def command(
@@ -56,6 +56,8 @@ def command(
         show_json({**only, **{name: list(table or ()) for name, table in tables.items()}})
         return
     echo(repr(changes))
+    if len(first) == len(second) == 1:
+        remark("--again-a and --again-b take models of the same data with other seeds")
     for name, table in tables.items():
         if table is not None:
             echo(f"\n{name}")

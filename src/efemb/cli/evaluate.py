@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from efemb.table import Table
 
 LEAVE_ONE = "leave-one-out"
+_ERRORS = "row_error: standard error that takes only rows as independent"
+_REAL = f"log_likelihood: higher is better; mean_squared_error: lower is better; {_ERRORS}"
+NOTES = {  # by the first metric
+    "normalized_log_likelihood": "normalized_log_likelihood: log of the item's share among all "
+    "items, absent: among those outside the basket; log_likelihood: of the count itself; higher is "
+    f"better for all; {_ERRORS}",
+    "log_likelihood": _REAL,
+    "mean_squared_error": _REAL,
+    "words": "score: log-probability per word; higher is better",
+}
 
 
 def command(
@@ -81,6 +91,7 @@ def command(
             past = None if train is None else reading.read_for(train, fitted)
             table = _score_entries(fitted, test, past, protocol, seed, not quiet)
     show(table if as_json else _format_numbers(table), as_json)
+    say(NOTES["words" if "metric" not in table.columns else str(table["metric"][0])])
     if "popularity" in table.columns and not as_json:
         _warn_useless(table)
 

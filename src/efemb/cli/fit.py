@@ -11,7 +11,7 @@ import typer
 import efemb
 from efemb._files import check_writable
 from efemb.cli import _arguments as of
-from efemb.cli._inputs import CUSTOMER, Reading, describe_size
+from efemb.cli._inputs import CUSTOMER, Reading, describe_size, drop_unobserved
 from efemb.cli._models import (
     BASKET,
     check_context,
@@ -156,7 +156,7 @@ def command(
         estimator.save(out)
         _show_summary({**summary, "saved": str(out)}, as_json)
         return
-    observed = reading.read(data, model_name)
+    observed = drop_unobserved(reading.read(data, model_name), strict, say)
     say(describe_size(observed))
     name = choose_model(model_name, observed, say, neighbors, reading)
     k = choose_components(components, observed, say, name)

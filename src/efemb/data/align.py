@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._typing import Floats, Ints
-from efemb.data.array_checks import make_csr
+from efemb.data.array_checks import make_csr, transposed_hint
 from efemb.data.containers import in_memory
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, column_labels, shorten
@@ -109,7 +109,8 @@ def _move(data: Dataset, index: Ints, size: int, absent: float = 0.0) -> Any:
 def check_entities(data: Dataset, known: Vocabulary | None, n_known: int) -> None:
     """Raise an error unless the data have the known entities in the same order."""
     if data.n_entities != n_known:
-        way = "" if known is None or data.entities is None else f"; {_WAY}"
+        labeled = known is not None and data.entities is not None
+        way = f"; {_WAY}" if labeled else transposed_hint(n_known, data.n_rows)
         raise DataError(
             f"the data have {data.n_entities:,} entities, the model has {n_known:,}{way}"
         )

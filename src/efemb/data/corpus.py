@@ -293,6 +293,14 @@ class Corpus:
         >>> corpus.take([1]).rows["year"].tolist()
         [2001]
         """
+        dropped = self.report.get("documents_dropped", 0)
+        for name, values in rows.items():
+            if dropped and len(np.asarray(values)) == self.n_documents + dropped:
+                raise DataError(
+                    f"rows[{name!r}] has a value for each of {self.n_documents + dropped:,} "
+                    f"documents, but {dropped:,} of them had fewer than two known words and were "
+                    "dropped: read_text(..., keep_short=True) keeps them"
+                )
         return self._replace(rows={**self.rows, **rows})
 
     def _replace(self, **changes: Any) -> Corpus:

@@ -100,7 +100,8 @@ class Vocabulary:
         code = self._find(label)
         if code is None:
             near = ", ".join(shorten(near_label) for near_label in self.nearest(label))
-            hint = f"; did you mean {near}?" if near else ""
+            known = ", ".join(shorten(known_label) for known_label in self._labels[:3])
+            hint = f"; did you mean {near}?" if near else f"; the first are {known}"
             raise DataError(f"unknown label {shorten(label)} ({len(self):,} are known){hint}")
         return code
 

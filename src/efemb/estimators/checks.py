@@ -79,7 +79,7 @@ def check_variation(data: Dataset, report: dict[str, Any], *, complete: bool = T
     if len(never) and complete:
         first = never[0] if data.entities is None else shorten(data.entities[never[0]])
         raise DataError(
-            f"{len(never):,} entities have no observed value (first: {first}); drop such "
+            f"columns without an observed value: {len(never):,} (first: {first}); drop such "
             "columns, for instance with Dataset.take_entities"
         )
 

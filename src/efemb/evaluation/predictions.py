@@ -24,6 +24,7 @@ from efemb.model.links import Identity
 from efemb.model.objective import CACHED_NUMBERS, expected_value, log_density, log_sums
 from efemb.table import Table, import_package
 
+_ROUNDING = 1e-9  # relative deviation below which values are a constant
 MOSTLY_INSIDE = 0.999  # share of the context in a sum above which the rest is summed directly
 _WHERE = {
     "log_share": "counts and binary data whose contexts are rows",
@@ -244,6 +245,7 @@ class Predictions:
         average = np.bincount(code, self.x) / n
         around = (self.x - average[code]) ** 2
         residual, total = np.bincount(code, squares), np.bincount(code, around)
+        total[total <= n * (_ROUNDING * average) ** 2] = 0.0  # their average is rounded
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = np.where(total > 0, residual / total, np.nan)
             spread = np.sqrt(np.bincount(code, (squares - ratio[code] * around) ** 2)) / total
@@ -256,7 +258,8 @@ class Predictions:
                 "r2": 1.0 - ratio,
                 "low": 1.0 - ratio - half,
                 "high": 1.0 - ratio + half,
-            }
+            },
+            f"r2: share of the variance that is explained, with its {level:.0%} interval",
         )
 
     def r2(self) -> float:

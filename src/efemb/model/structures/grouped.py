@@ -117,7 +117,8 @@ class Grouped(GroupStructure):
         """Index of the label among the groups."""
         if label not in self.labels:
             raise ParameterError(
-                f"{label!r} is not a group of {self.column!r} with embeddings of its own; "
+                f"{label!r} is not a group of {self.column!r} with embeddings of its own, which "
+                f"takes min_rows={self.min_rows} rows; "
                 f"{suggest(label, self.labels) if isinstance(label, str) else self.labels}"
             )
         return self.labels.index(label)
