@@ -56,7 +56,7 @@ def suggest(name: object, choices: Iterable[str]) -> str:
     >>> suggest("poison", ["gaussian", "poisson"])
     "did you mean 'poisson'? choices: gaussian, poisson"
     """
-    known = [str(choice) for choice in choices]  # of a data frame they may be numbers
-    nearest = difflib.get_close_matches(str(name), known, n=1)
+    names = [str(choice) for choice in choices]  # of a data frame they may be numbers
+    nearest = difflib.get_close_matches(str(name), names, n=1)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    return f"{hint}choices: {', '.join(known)}"
+    return f"{hint}choices: {', '.join(names)}"

@@ -339,8 +339,8 @@ class Baseline(Recommender, BaseEstimator, ABC):
         matrix = sparse(data)
         rows, entities = stored_cells(matrix)
         x = matrix.data.astype(np.float64)
-        known = np.bincount(rows, minlength=data.n_rows)[rows] >= 2
-        rows, entities, x = rows[known], entities[known], x[known]
+        has_context = np.bincount(rows, minlength=data.n_rows)[rows] >= 2
+        rows, entities, x = rows[has_context], entities[has_context], x[has_context]
         if len(x) == 0:
             raise DataError(
                 "no row has two or more non-zero entities, so there is no context to predict from"

@@ -64,15 +64,15 @@ def pack(model: Baseline) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any
 
 def unpack(contents: Contents) -> Baseline:
     """Undo `pack`."""
-    body, known = contents.body, kinds()
+    body, classes = contents.body, kinds()
     kind, options, state = (
         decode(body[key], contents.arrays) for key in ("model", "options", "state")
     )
-    if kind not in known:
-        raise DataError(f"the baseline {kind!r} is unknown; {suggest(kind, known)}")
-    strange = [name for name in state if hasattr(known[kind], name)]
+    if kind not in classes:
+        raise DataError(f"the baseline {kind!r} is unknown; {suggest(kind, classes)}")
+    strange = [name for name in state if hasattr(classes[kind], name)]
     if strange:
         raise DataError(f"{strange[0]!r} is not part of a fitted {kind}")
-    model = known[kind](**options)
+    model = classes[kind](**options)
     model.__dict__.update(state)
     return model

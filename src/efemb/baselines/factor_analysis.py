@@ -163,17 +163,17 @@ def fit_observed(
 
     Stops when the log-likelihood of all rows rises by less than `tol`.
     """
-    seen = ~np.isnan(values)
-    filled = np.where(seen, values, 0.0)
-    factors, least = _initial_factors(filled, seen, k, rng)
+    observed = ~np.isnan(values)
+    filled = np.where(observed, values, 0.0)
+    factors, least = _initial_factors(filled, observed, k, rng)
     before = -np.inf
     for step in range(1, max_iter + 1):
-        z, covariance, likelihood = _expect(filled, seen, factors)
+        z, covariance, likelihood = _expect(filled, observed, factors)
         factors.n_iter = step
         if likelihood - before < tol:
             break
         before = likelihood
-        _maximize(filled, seen, z, covariance, factors, least)
+        _maximize(filled, observed, z, covariance, factors, least)
         advance(1)
     return factors
 
@@ -189,8 +189,8 @@ def _initial_factors(
     least = LEAST_NOISE * np.where(variance > 0, variance, max(float(variance.mean()), 1e-300))
     _, size, basis = np.linalg.svd(gap, full_matrices=False)
     loadings = np.zeros((filled.shape[1], k))
-    known = min(k, len(size))
-    loadings[:, :known] = basis[:known].T * (size[:known] / np.sqrt(len(filled)))
+    rank = min(k, len(size))
+    loadings[:, :rank] = basis[:rank].T * (size[:rank] / np.sqrt(len(filled)))
     loadings += 1e-3 * np.sqrt(variance)[:, None] * rng.normal(size=loadings.shape)
     noise = np.maximum(variance - (loadings**2).sum(axis=1), np.maximum(0.1 * variance, least))
     return Factors(mean, loadings, noise), least

@@ -73,9 +73,9 @@ class ItemItem(Baseline):
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         present = _presence(data)
-        others = Holdout.of(data, validation, missing=False).others
+        validation_rows = Holdout.of(data, validation, missing=False).others
         with progress_bar(f"fitting {type(self).__name__}", 2, bool(self.verbose)) as advance:
-            if others is None:
+            if validation_rows is None:
                 # Rows that the weights were learned from are predicted too well to calibrate on. So
                 # are held-out entries of such rows, which were zeros for the weights.
                 companions = np.flatnonzero(np.diff(present.indptr) >= 2)
@@ -87,7 +87,7 @@ class ItemItem(Baseline):
             else:
                 self._learn(present)
                 advance(1)
-                self._calibrate(present, _presence(others))
+                self._calibrate(present, _presence(validation_rows))
             advance(1)
 
     def _calibrate(self, present: Any, others: Any) -> None:

@@ -193,10 +193,10 @@ class RowFits:
         theta_without, hopeless = self._chord(row_solutions, hessian, x, index, entities)
         if len(hopeless):
             rows, own = index[hopeless], entities[hopeless]
-            others, seen = x[rows], np.ones((len(rows), x.shape[1]), dtype=bool)
-            others[np.arange(len(rows)), own] = 0.0
+            values, seen = x[rows], np.ones((len(rows), x.shape[1]), dtype=bool)
+            values[np.arange(len(rows)), own] = 0.0
             seen[np.arange(len(rows)), own] = False
-            theta_without[hopeless] = self.newton(row_solutions[rows], others, seen)[0]
+            theta_without[hopeless] = self.newton(row_solutions[rows], values, seen)[0]
         return theta_without
 
     def _chord(
@@ -289,14 +289,14 @@ def predict_left_out(
     loadings (N, K), noise (N,): gap = loadings z + Normal(0, noise), z ~ Normal(0, I).
     """
     mean, variance = np.empty_like(gap), np.empty_like(gap)
-    seen = ~np.isnan(gap)
+    observed = ~np.isnan(gap)
     _, first, pattern = np.unique(
-        np.packbits(seen, axis=1), axis=0, return_index=True, return_inverse=True
+        np.packbits(observed, axis=1), axis=0, return_index=True, return_inverse=True
     )
     order = np.argsort(pattern.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(pattern.ravel()))
     for which, rows in enumerate(np.split(order, ends[:-1])):
-        mask = seen[first[which]]
+        mask = observed[first[which]]
         mean[rows], variance[rows] = _one_pattern(gap[rows], mask, loadings, noise)
         advance(len(rows))
     return mean, variance

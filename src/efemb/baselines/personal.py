@@ -156,8 +156,8 @@ class PersonalPopularity(Baseline):
 
     def _log_shares(self, user_row: Ints) -> Floats:
         """log p of all entities for users by their row of `units_`, -1 being an unknown user."""
-        units, known = np.zeros((len(user_row), len(self.popularity_))), user_row >= 0
-        units[known] = self.units_[user_row[known]].toarray()
+        units, is_known = np.zeros((len(user_row), len(self.popularity_))), user_row >= 0
+        units[is_known] = self.units_[user_row[is_known]].toarray()
         kappa = float(self.kappa)
         totals = units.sum(axis=1, keepdims=True)
         return np.asarray(np.log((units + kappa * self.popularity_) / (totals + kappa)))

@@ -160,11 +160,11 @@ def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:
     if counts.nnz == 0:
         raise DataError("no word has another one near it: every document holds one word only")
     totals = np.asarray(counts.sum(axis=1)).ravel()
-    seen = totals > 0
-    smoothed = np.where(seen, totals**power, 0.0)
+    occurs = totals > 0
+    smoothed = np.where(occurs, totals**power, 0.0)
     # Words that never occur are in no stored entry, so any finite number will do.
-    log_word = np.log(np.where(seen, totals, 1.0))
-    log_context = np.log(np.where(seen, smoothed / smoothed.sum(), 1.0))
+    log_word = np.log(np.where(occurs, totals, 1.0))
+    log_context = np.log(np.where(occurs, smoothed / smoothed.sum(), 1.0))
     ppmi = counts.copy()
     ppmi.data = np.log(ppmi.data) - log_context[ppmi.indices] - np.log(shift)
     ppmi.data -= np.repeat(log_word, np.diff(ppmi.indptr))

@@ -97,13 +97,15 @@ class BasketModel(Baseline, ABC):
             basket = [basket]
         amounts = basket if isinstance(basket, Mapping) else None
         asked = list(basket)
-        known = [label for label in asked if choice.unknown == "error" or choice.knows(label)]
-        if asked and not known:
+        accepted = [label for label in asked if choice.unknown == "error" or choice.knows(label)]
+        if asked and not accepted:
             raise DataError(
                 "none of the items of the basket is known to the model: correct their labels"
             )
-        codes = choice.codes(known, needed=False)
-        values = [1.0 if amounts is None else number_of(label, amounts[label]) for label in known]
+        codes = choice.codes(accepted, needed=False)
+        values = [
+            1.0 if amounts is None else number_of(label, amounts[label]) for label in accepted
+        ]
         cells = (np.zeros(len(codes), dtype=np.int64), codes)
         matrix = csr_array((np.array(values), cells), shape=(1, len(choice.vocabulary)))
         columns = {} if user is None else {getattr(self, "user", None) or USER: [user]}

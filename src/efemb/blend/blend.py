@@ -309,8 +309,8 @@ def _refuse_overlap(train: Dataset, held: Dataset) -> None:
             "absent: pass other rows, or omit validation, so that rows are held out"
         )
     if train.row_labels is not None and held.row_labels is not None:
-        known = set(train.row_labels.tolist())
-        shared = [label for label in held.row_labels.tolist() if label in known]
+        training_labels = set(train.row_labels.tolist())
+        shared = [label for label in held.row_labels.tolist() if label in training_labels]
         if shared:
             raise DataError(
                 f"validation and X share {len(shared):,} rows, the first is {shorten(shared[0])}: "

@@ -197,15 +197,15 @@ def find_repeated(arguments: Sequence[str], command: Any) -> str | None:
         if getattr(option, "multiple", True) is False and not getattr(option, "is_flag", False)
         for name in option.opts
     }
-    seen: set[str] = set()
+    passed: set[str] = set()
     for argument in arguments:
         if argument == "--":  # followed by values, not options
             return None
         name = argument.partition("=")[0]
-        if single.get(name) in seen:
+        if single.get(name) in passed:
             return name
         if name in single:
-            seen.add(single[name])
+            passed.add(single[name])
     return None
 
 

@@ -133,11 +133,11 @@ class Reading:
     def _align(self, data: Dataset, vocabulary: Any) -> Dataset:
         from efemb.data.align import aligned
 
-        known = aligned(data, vocabulary)
-        n_unknown = known.report["unknown_entities"]
+        rearranged = aligned(data, vocabulary)
+        n_unknown = rearranged.report["unknown_entities"]
         if n_unknown:
             self.say(f"dropped {_plural(n_unknown, 'item')} unknown to the model")
-        return known
+        return rearranged
 
     def _check_options(self, path: Path, kind: str) -> None:
         """Reject options that do not apply to this kind of file instead of ignoring them."""

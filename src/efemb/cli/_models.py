@@ -63,8 +63,8 @@ def choose_components(k: int | None, data: Any, say: Say, model: str = "") -> in
     if k is not None:
         return k
     largest = MAX_COMPONENTS.get(model, USUAL_COMPONENTS)
-    seen = count_observations(data) // max(1, int(data.n_entities))
-    k = max(1, min(largest, int(data.n_entities) // 4, seen // LEAST_SEEN))
+    observations = count_observations(data) // max(1, int(data.n_entities))
+    k = max(1, min(largest, int(data.n_entities) // 4, observations // LEAST_SEEN))
     say(f"components: {k}" + (", since the data are small" if k < largest else ""))
     return k
 
@@ -148,8 +148,8 @@ def further_options(name: str, reading: Reading, data: Any, say: Say) -> dict[st
 
 
 def _names_more_than_customers(reading: Reading) -> bool:
-    others = (reading.week, reading.price, reading.features)
-    return len(reading.rows) > 1 or any(other is not None for other in others)
+    options = (reading.week, reading.price, reading.features)
+    return len(reading.rows) > 1 or any(other is not None for other in options)
 
 
 def make_terms(reading: Reading, say: Say) -> list[Any]:
@@ -185,10 +185,10 @@ def score_held_out(model: Any, train: Any, test: Any) -> dict[str, float]:
     scores = {"score": float(model.score(test))}
     from efemb.evaluation.comparison import fit_popularity
 
-    rival, seen = fit_popularity(model, train, test)
+    rival, train_as_read = fit_popularity(model, train, test)
     if not rival.family_.missing:
-        return {**scores, "popularity": float(rival.score(seen))}
-    return {**scores, **_score_real(model, test, rival, seen)}
+        return {**scores, "popularity": float(rival.score(train_as_read))}
+    return {**scores, **_score_real(model, test, rival, train_as_read)}
 
 
 def _score_real(model: Any, test: Any, rival: Any, seen: Any) -> dict[str, float]:

@@ -51,18 +51,18 @@ def aligned(data: Dataset, vocabulary: Vocabulary, absent: float | None = None) 
     if labels is None:
         raise DataError("data without labels cannot be aligned with a vocabulary")
     code = np.array([vocabulary.index_of(label) if label in vocabulary else -1 for label in labels])
-    known = np.flatnonzero(code >= 0)
-    if not len(known):
+    columns = np.flatnonzero(code >= 0)
+    if not len(columns):
         raise DataError(
             f"none of the {len(labels):,} entities of the data is one of the model's "
             f"{len(vocabulary):,}"
         )
-    report = {**data.report, "unknown_entities": len(labels) - len(known)}
-    if not data.is_sparse and (absent is None or len(known) == len(vocabulary)):
-        ordered, _ = in_order(data.take_entities(known), vocabulary)
+    report = {**data.report, "unknown_entities": len(labels) - len(columns)}
+    if not data.is_sparse and (absent is None or len(columns) == len(vocabulary)):
+        ordered, _ = in_order(data.take_entities(columns), vocabulary)
         return ordered._replace(ordered.values, report=report)
     if absent is not None and not data.is_sparse:
-        data, code = data.take_entities(known), code[known]
+        data, code = data.take_entities(columns), code[columns]
         filled = _move(data, code, len(vocabulary), absent)
         moved = data._place_entities(filled, vocabulary, code)
         return moved._replace(moved.values, report=report)
@@ -99,9 +99,9 @@ def _move(data: Dataset, index: Ints, size: int, absent: float = 0.0) -> Any:
         return values
     column = index[data.values.indices]
     row = np.repeat(np.arange(data.n_rows), np.diff(data.values.indptr))
-    known = column >= 0
-    cells = (row[known], column[known])
-    matrix = make_csr((data.values.data[known], cells), shape=(data.n_rows, size))
+    is_kept = column >= 0
+    cells = (row[is_kept], column[is_kept])
+    matrix = make_csr((data.values.data[is_kept], cells), shape=(data.n_rows, size))
     matrix.sort_indices()
     return matrix
 

@@ -87,8 +87,8 @@ class NamedColumns(Mapping[str, NDArray[Any]]):
             If there is no such column; the message lists the columns there are.
         """
         if name not in self._arrays:
-            known = suggest(name, self._arrays) if self._arrays else "there are none"
-            raise DataError(f"the data have no column {name!r} of {self._unit}; {known}")
+            hint = suggest(name, self._arrays) if self._arrays else "there are none"
+            raise DataError(f"the data have no column {name!r} of {self._unit}; {hint}")
         return self._arrays[name]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -231,10 +231,10 @@ class CellTable:
         if is_missing_label(value):
             return -1
         if value not in self.groups:
-            known = ", ".join(shorten(group) for group in list(self.groups)[:5])
+            examples = ", ".join(shorten(group) for group in list(self.groups)[:5])
             raise DataError(
                 f"a row has {self.by}={shorten(value)}, which the table does not describe; it has "
-                f"{len(self.groups):,} groups: {known}{', ...' if len(self.groups) > 5 else ''}"
+                f"{len(self.groups):,} groups: {examples}{', ...' if len(self.groups) > 5 else ''}"
             )
         return self.groups.index_of(value)
 
@@ -247,14 +247,14 @@ class CellTable:
 
         Columns that receive no value are missing (NaN) in a dense table, zero in a sparse one.
         """
-        known = np.flatnonzero(index >= 0)
+        kept_columns = np.flatnonzero(index >= 0)
         if is_sparse(self.values):
-            cells = self.values[:, known].tocoo()
-            indices = (cells.row, index[known][cells.col])
+            cells = self.values[:, kept_columns].tocoo()
+            indices = (cells.row, index[kept_columns][cells.col])
             shape = (len(self.groups), size)
             return CellTable(make_csr((cells.data, indices), shape), by=self.by, groups=self.groups)
         values = np.full((len(self.groups), size), np.nan, dtype=self.values.dtype)
-        values[:, index[known]] = self.values[:, known]
+        values[:, index[kept_columns]] = self.values[:, kept_columns]
         return CellTable(values, by=self.by, groups=self.groups)
 
     def content(self) -> list[Any]:
@@ -313,11 +313,11 @@ def _check_table(values: Any) -> Any:
 
 
 def _place_values(array: NDArray[Any], index: NDArray[np.int64], size: int) -> NDArray[Any]:
-    known = np.flatnonzero(index >= 0)
+    kept = np.flatnonzero(index >= 0)
     placed = (
-        np.empty(size, array.dtype) if len(known) == size else _missing_column(array.dtype, size)
+        np.empty(size, array.dtype) if len(kept) == size else _missing_column(array.dtype, size)
     )
-    placed[index[known]] = array[known]
+    placed[index[kept]] = array[kept]
     return placed
 
 

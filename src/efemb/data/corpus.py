@@ -337,10 +337,10 @@ def check_words(vocabulary: Vocabulary | Iterable[object]) -> Vocabulary:
     if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
         kind = type(vocabulary).__name__
         raise InputTypeError(f"vocabulary must be a Vocabulary or a sequence of labels, not {kind}")
-    known = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary(vocabulary)
-    if len(known) == 0:
+    words = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary(vocabulary)
+    if len(words) == 0:
         raise DataError("the vocabulary is empty; at least one word is needed")
-    return known
+    return words
 
 
 def check_tokens(tokens: object, n_words: int) -> NDArray[np.int32]:

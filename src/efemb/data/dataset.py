@@ -328,10 +328,10 @@ class Dataset:
             lack are missing; positions are dropped unless all are known.
         """
         size = len(entities)
-        known = np.flatnonzero(index >= 0)
+        kept = np.flatnonzero(index >= 0)
         positions = None
-        if self.positions is not None and len(known) == size:
-            positions = self.positions[known[np.argsort(index[known])]]
+        if self.positions is not None and len(kept) == size:
+            positions = self.positions[kept[np.argsort(index[kept])]]
         return self._replace(
             values,
             entities=entities,
@@ -366,9 +366,9 @@ class Dataset:
             parts.append("users")
         if self.recordings is not None:
             parts.append(f"{len(np.unique(self.recordings))} recordings")
-        others = [name for name in self.rows if name not in _ROW_COLUMNS.values()]
+        further = [name for name in self.rows if name not in _ROW_COLUMNS.values()]
         tables = [f"{name} by {table.by}" for name, table in self.cells.items()]
-        named = {"row columns": others, "features": list(self.features), "cells": tables}
+        named = {"row columns": further, "features": list(self.features), "cells": tables}
         parts += [f"{kind} {', '.join(names)}" for kind, names in named.items() if names]
         return f"Dataset({', '.join(parts)})"
 
@@ -400,9 +400,9 @@ def _row_columns(
     rows: Mapping[str, ArrayLike], own: Mapping[str, ArrayLike | None], n_rows: int
 ) -> NamedColumns:
     """All row columns, first those that have an argument of their own."""
-    others = NamedColumns(rows, n_rows, "rows")
+    further = NamedColumns(rows, n_rows, "rows")
     passed = {name: values for name, values in own.items() if values is not None}
-    twice = [name for name in passed if _ROW_COLUMNS[name] in others]
+    twice = [name for name in passed if _ROW_COLUMNS[name] in further]
     if twice:
         raise ParameterError(
             f"{twice[0]}= and rows[{_ROW_COLUMNS[twice[0]]!r}] are the same column: pass one"
@@ -411,7 +411,7 @@ def _row_columns(
         _ROW_COLUMNS[name]: check_row_values(values, name, n_rows)
         for name, values in passed.items()
     }
-    columns |= others
+    columns |= further
     if "recording" in columns:
         columns["recording"] = check_recordings(columns["recording"], n_rows)
     return NamedColumns(columns, n_rows, "rows")

@@ -15,8 +15,8 @@ def available_memory() -> int | None:
     what the limits of the process (ulimit) allow.
     """
     sizes = (_machine_memory(), *_group_memory(), *_limited_memory())
-    known = [size for size in sizes if size is not None]
-    return min(known, default=None)
+    limits = [size for size in sizes if size is not None]
+    return min(limits, default=None)
 
 
 def _machine_memory() -> int | None:

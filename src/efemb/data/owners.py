@@ -32,8 +32,8 @@ class Purchases:
     def of(cls, past: Dataset, column: str, name: str) -> Purchases:
         """The purchases of all owners in `past`, which errors call `name`."""
         labels = _labels(past, column, name)
-        known = [label for label in dict.fromkeys(labels) if not is_missing_label(label)]
-        place = {label: i for i, label in enumerate(known)}
+        distinct = [label for label in dict.fromkeys(labels) if not is_missing_label(label)]
+        place = {label: i for i, label in enumerate(distinct)}
         owner = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
         matrix = sparse(past)
         row, entity = stored_cells(matrix)
@@ -42,7 +42,7 @@ class Purchases:
             np.ones(int(held.sum()), dtype=np.int32),
             (owner[row][held], entity[held]),
         )
-        return cls(column, place, make_csr(cells, shape=(len(known), past.n_entities)))
+        return cls(column, place, make_csr(cells, shape=(len(distinct), past.n_entities)))
 
     def owners(self, data: Dataset, name: str) -> Ints:
         """The row of `holds` for the owner of each row, -1 for unknown and missing ones."""
@@ -57,8 +57,8 @@ class Purchases:
 
     def of_owners(self, owner: Ints) -> Bools:
         """Mask of the entities that some owners have, (n, N)."""
-        holds, known = np.zeros((len(owner), self.holds.shape[1]), dtype=bool), owner >= 0
-        holds[known] = self.holds[owner[known]].toarray() != 0
+        holds, is_known = np.zeros((len(owner), self.holds.shape[1]), dtype=bool), owner >= 0
+        holds[is_known] = self.holds[owner[is_known]].toarray() != 0
         return holds
 
 

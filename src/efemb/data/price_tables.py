@@ -188,10 +188,12 @@ def _columns(lines: Any, names: Mapping[str, str]) -> dict[str, list[Any]]:
         from efemb.data.readers.frames import eager_frame
 
         table = eager_frame(lines)
-    known = list(lines if isinstance(lines, Mapping) else table.columns)
+    names_of_columns = list(lines if isinstance(lines, Mapping) else table.columns)
     for role, name in names.items():
-        if name not in known:
-            raise DataError(f"the lines have no column {name!r} ({role}=); {suggest(name, known)}")
+        if name not in names_of_columns:
+            raise DataError(
+                f"the lines have no column {name!r} ({role}=); {suggest(name, names_of_columns)}"
+            )
     columns = {role: np.asarray(table[name]).tolist() for role, name in names.items()}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) != 1:

@@ -48,10 +48,12 @@ def indicators(
         raise InputTypeError(f"a table of states has rows and entities, got shape {cells.shape}")
     missing = np.array([[_is_missing(cell) for cell in row] for row in cells], dtype=bool)
     missing = missing.reshape(cells.shape)
-    known = set(cells[~missing].tolist())
-    order = sorted(known, key=lambda state: (str(type(state)), state)) if states is None else states
+    present = set(cells[~missing].tolist())
+    order = (
+        sorted(present, key=lambda state: (str(type(state)), state)) if states is None else states
+    )
     code_of = {state: code for code, state in enumerate(order)}
-    unknown = sorted(map(repr, known - set(code_of)))
+    unknown = sorted(map(repr, present - set(code_of)))
     if unknown:
         raise DataError(f"the table has states that `states` does not list, such as {unknown[0]}")
     if len(code_of) < 2:

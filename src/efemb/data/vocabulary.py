@@ -169,10 +169,10 @@ class Vocabulary:
 
     def _find(self, label: object) -> int | None:
         try:
-            known = canonical_label(label)
+            canonical = canonical_label(label)
         except TypeError:
             return None
-        return None if known is None else self._codes.get(str(known))
+        return None if canonical is None else self._codes.get(str(canonical))
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -205,10 +205,13 @@ def _with_words_like(query_words: list[str], labels: list[str]) -> list[int]:
     """Indices of labels that contain words similar to the wanted ones, the most similar first."""
     # Labels of a single word have already been compared as a whole.
     of_label = [label.split() if " " in label.strip() else [] for label in labels]
-    known = list(
+    vocabulary_words = list(
         islice(dict.fromkeys(word for words in of_label for word in words), _MOST_COMPARED)
     )
-    alike = [set(difflib.get_close_matches(word, known, n=3, cutoff=0.75)) for word in query_words]
+    alike = [
+        set(difflib.get_close_matches(word, vocabulary_words, n=3, cutoff=0.75))
+        for word in query_words
+    ]
     n_alike = [sum(not near.isdisjoint(words) for near in alike) for words in of_label]
     matches = [i for i, number in enumerate(n_alike) if number]
     return sorted(matches, key=lambda i: (-n_alike[i], len(labels[i])))
@@ -231,10 +234,10 @@ def _canonical(labels: list[Any]) -> list[Label]:
 
 
 def _require_label(label: object, number: int) -> Label:
-    known = canonical_label(label)
-    if known is None:
+    canonical = canonical_label(label)
+    if canonical is None:
         raise DataError(f"label {number} is missing ({label!r}); every entity needs a label")
-    return known
+    return canonical
 
 
 def _duplicate_error(labels: list[Label], codes: dict[str, int]) -> DataError:

@@ -62,12 +62,12 @@ def fetch(
     name: str, data_home: Home = None, *, download: bool = True, progress: bool = True
 ) -> Any:
     """A data set by its name."""
-    known = catalog()
-    by_function = {entry.replace("-", "_"): entry for entry in known}
+    data_sets = catalog()
+    by_function = {entry.replace("-", "_"): entry for entry in data_sets}
     name = by_function.get(name.replace("-", "_"), name)
-    if name not in known:
-        raise ParameterError(f"unknown data set {name!r}; {suggest(name, known)}")
-    return known[name][1](data_home=data_home, download=download, progress=progress)
+    if name not in data_sets:
+        raise ParameterError(f"unknown data set {name!r}; {suggest(name, data_sets)}")
+    return data_sets[name][1](data_home=data_home, download=download, progress=progress)
 
 
 def _place(data: DataSet, data_home: Home) -> tuple[bool, str]:

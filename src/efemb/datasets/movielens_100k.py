@@ -133,12 +133,14 @@ def _movies(files: Found) -> tuple[dict[int, str], dict[int, list[str]]]:
 
 
 def _grouplens_movies(items: Path, names: Path) -> tuple[dict[int, str], dict[int, list[str]]]:
-    known = [line.partition("|")[0] for line in names.read_text("latin-1").split()]
+    genre_names = [line.partition("|")[0] for line in names.read_text("latin-1").split()]
     titles, genres = {}, {}
     for line in items.read_text("latin-1").splitlines():
         number, title, _, _, _, *flags = line.split("|")
         titles[int(number)] = title.strip()
-        genres[int(number)] = [name for name, flag in zip(known, flags, strict=True) if flag == "1"]
+        genres[int(number)] = [
+            name for name, flag in zip(genre_names, flags, strict=True) if flag == "1"
+        ]
     return titles, genres
 
 

@@ -140,10 +140,10 @@ def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any
     columns |= dict.fromkeys(spec.structure.columns, spec.structure)
     for name, ingredient in columns.items():
         if name not in store.columns:
-            known = ", ".join(map(repr, store.columns)) or "none"
+            present = ", ".join(map(repr, store.columns)) or "none"
             raise ParameterError(
                 f"{ingredient!r} needs the row column {name!r}, which {store.path} lacks (columns: "
-                f"{known}): prepare the store with rows={{{name!r}: ...}}, or fit in memory"
+                f"{present}): prepare the store with rows={{{name!r}: ...}}, or fit in memory"
             )
     return store.columns_of_rows() if columns else store.shard(layout.shards[0])
 

@@ -55,8 +55,8 @@ class Options:
 
     def without_checkpoints(self) -> Options:
         """Options for one additional pass, which must not replace the state of the whole fit."""
-        others = tuple(c for c in self.callbacks if not isinstance(c, Checkpoint))
-        return replace(self, callbacks=others)
+        kept_callbacks = tuple(c for c in self.callbacks if not isinstance(c, Checkpoint))
+        return replace(self, callbacks=kept_callbacks)
 
 
 def whole(option: str, value: Any, least: int = 1) -> None:

@@ -184,9 +184,9 @@ def _column_totals(bound: Any, row_weight: Floats) -> tuple[Floats, Floats]:
     total, weight = np.zeros((2, flat.shape[1]))
     for rows in cut(len(flat), BLOCK_ROWS):
         block, mass = flat[rows].astype(np.float64), row_weight[rows]
-        seen = ~np.isnan(block)
-        total += mass @ np.where(seen, block, 0.0)
-        weight += mass @ seen
+        observed = ~np.isnan(block)
+        total += mass @ np.where(observed, block, 0.0)
+        weight += mass @ observed
     return total, weight
 
 
@@ -226,7 +226,7 @@ def column_means(data: Dataset, weight: Floats | None = None) -> Floats:
         weight = weight[weight > 0]
     dense = data.values.toarray() if data.is_sparse else data.values
     flat = np.asarray(dense, dtype=np.float64).reshape(data.n_rows, data.n_entities)
-    seen = ~np.isnan(flat)
+    observed = ~np.isnan(flat)
     mass = np.ones(data.n_rows) if weight is None else weight
-    total = mass @ np.where(seen, flat, 0.0)
-    return np.asarray(total / np.maximum(mass @ seen, np.finfo(float).tiny))
+    total = mass @ np.where(observed, flat, 0.0)
+    return np.asarray(total / np.maximum(mass @ observed, np.finfo(float).tiny))

@@ -168,16 +168,16 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
     """Raise unless a row has two entities; report entities that never occur."""
     if data.is_sparse:
         sizes = np.diff(data.values.indptr)
-        seen = np.bincount(data.values.indices, minlength=data.n_entities) > 0
+        occurs = np.bincount(data.values.indices, minlength=data.n_entities) > 0
     else:
         present = (np.nan_to_num(data.values).reshape(data.n_rows, data.n_entities, -1) != 0).any(2)
-        sizes, seen = present.sum(axis=1), present.any(axis=0)
+        sizes, occurs = present.sum(axis=1), present.any(axis=0)
     if sizes.max() < 2:
         raise DataError(
             "every row contains only one entity, so that no observation has a context; "
             "group the data into larger rows (trips, users, sessions)"
         )
-    report["unused_entities"] = np.flatnonzero(~seen).tolist()
+    report["unused_entities"] = np.flatnonzero(~occurs).tolist()
 
 
 def generator(random_state: Any, passes: int = 0) -> np.random.Generator:

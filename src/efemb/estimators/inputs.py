@@ -120,8 +120,8 @@ def _use_labels(estimator: Any, X: Any) -> Any:
 
     scikit-learn only compares strings with the column names of a frame it was fitted to.
     """
-    known = getattr(estimator, "vocabulary_", None)
-    labels = None if known is None else column_labels(X, known)
+    vocabulary = getattr(estimator, "vocabulary_", None)
+    labels = None if vocabulary is None else column_labels(X, vocabulary)
     if labels is None:
         return X
     text = all(isinstance(label, str) for label in labels)
@@ -146,7 +146,7 @@ def _refuse_tables_without_data(X: Any) -> None:
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
-    known = hasattr(estimator, "n_features_in_")
+    is_fitted = hasattr(estimator, "n_features_in_")
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
@@ -160,7 +160,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         check_indices(X)  # before the conversion to rows
     _refuse_dates(X)
     try:
-        if not reset and not known:  # objective() before a fit
+        if not reset and not is_fitted:  # objective() before a fit
             return check_array(X, **options)
         return validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
@@ -197,14 +197,14 @@ def _explain_text(X: Any, error: ValueError) -> None:
 
 
 def _store_features(estimator: Any, data: Dataset, reset: bool) -> Dataset:
-    known = getattr(estimator, "n_features_in_", None)
+    fitted_size = getattr(estimator, "n_features_in_", None)
     if reset:
         estimator.n_features_in_ = data.n_entities
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     else:
         vocabulary = getattr(estimator, "vocabulary_", None)
-        size = data.n_entities if known is None else known
+        size = data.n_entities if fitted_size is None else fitted_size
         check_entities(data, vocabulary, size)
     return data
 
@@ -212,9 +212,9 @@ def _store_features(estimator: Any, data: Dataset, reset: bool) -> Dataset:
 def read_words(estimator: Any, X: Any, *, reset: bool) -> Corpus:
     """Return X as a Corpus; without `reset`, words that the model does not know are dropped."""
     _refuse_numbers(X)
-    known = getattr(estimator, "vocabulary_", None)
-    if known is not None and (not reset or estimator.warm_start):
-        return recode(X, known)
+    vocabulary = getattr(estimator, "vocabulary_", None)
+    if vocabulary is not None and (not reset or estimator.warm_start):
+        return recode(X, vocabulary)
     if isinstance(X, Corpus):
         corpus = X
     else:

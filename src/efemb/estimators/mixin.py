@@ -201,6 +201,6 @@ class FittedMixin(DataMethods, TransformerMixin):
             return spec
         spec = replace(spec, terms=fitted.spec.terms, structure=fitted.spec.structure)
         if fitted.spec.weight_ridge is not None and self._fitted.lists is not None:
-            known = fitted.spec
-            spec = replace(spec, prior_rho=known.prior_rho, prior_alpha=known.prior_alpha)
+            frozen = fitted.spec
+            spec = replace(spec, prior_rho=frozen.prior_rho, prior_alpha=frozen.prior_alpha)
         return replace(spec, context=fitted.spec.context) if fitted.spec.context.is_sum else spec

@@ -51,11 +51,11 @@ def canonical_name(name: str, others: tuple[str, ...] = ()) -> str:
     >>> canonical_name("P-EMB (dw)"), canonical_name("skipgram")
     ('p-emb-dw', 'skip-gram')
     """
-    known = list(dict.fromkeys([*others, *ROW_MODELS, *TEXT_MODELS]))
-    plain = {_SEPARATORS.sub("", name_of_model): name_of_model for name_of_model in known}
+    names = list(dict.fromkeys([*others, *ROW_MODELS, *TEXT_MODELS]))
+    plain = {_SEPARATORS.sub("", name_of_model): name_of_model for name_of_model in names}
     known_name = plain.get(_SEPARATORS.sub("", str(name).lower()))
     if known_name is None:
-        raise ParameterError(f"unknown model {name!r}; {suggest(str(name).lower(), known)}")
+        raise ParameterError(f"unknown model {name!r}; {suggest(str(name).lower(), names)}")
     return known_name
 
 
@@ -83,24 +83,24 @@ def model_named(name: str, n_components: int, *, text: bool = False, **options: 
     >>> model_named("p-emb (dw)", 20).zero_weight
     0.1
     """
-    canonical, known = canonical_name(name), TEXT_MODELS if text else ROW_MODELS
-    if canonical not in known:
+    canonical, models = canonical_name(name), TEXT_MODELS if text else ROW_MODELS
+    if canonical not in models:
         data = "text" if text else "rows of numbers"
-        raise ParameterError(f"{canonical} is not a model of {data}; {suggest(canonical, known)}")
-    preset, settings = known[canonical]
+        raise ParameterError(f"{canonical} is not a model of {data}; {suggest(canonical, models)}")
+    preset, settings = models[canonical]
     return preset(n_components, **{**settings, **options})
 
 
 def guess_family(data: Dataset) -> tuple[str, str]:
     """Name of a family that suits the numbers, and why."""
     values = np.asarray(data.values.data if data.is_sparse else data.values)
-    seen = values[np.isfinite(values)]
-    if seen.size == 0 or (seen < 0).any():
+    finite = values[np.isfinite(values)]
+    if finite.size == 0 or (finite < 0).any():
         return "gaussian", "not every number is a count"
-    if (seen != np.round(seen)).any():
+    if (finite != np.round(finite)).any():
         if data.is_sparse:  # baskets: absent items are zero, and quantities may be weights
             return "poisson", "quantities need not be whole numbers"
         return "gaussian", "not every number is a count"
-    if seen.max(initial=0) <= 1:
+    if finite.max(initial=0) <= 1:
         return "bernoulli", "every number is 0 or 1"
     return "poisson", "every number is a count"

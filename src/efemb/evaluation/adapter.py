@@ -43,9 +43,9 @@ class Judged:
             raise ParameterError(
                 "text does not consist of rows x entities: use efemb.evaluation.held_out_words"
             )
-        known = vocabulary_of(model)
-        original = conform(model, as_dataset(X, known), family)
-        return cls(model, family, original, *in_order(original, known))
+        vocabulary = vocabulary_of(model)
+        original = conform(model, as_dataset(X, vocabulary), family)
+        return cls(model, family, original, *in_order(original, vocabulary))
 
     @property
     def by_shares(self) -> bool:

@@ -66,13 +66,13 @@ def analogies(
         [len(rows) for rows in sections.values()],
     )
     codes = lookup.codes(questions, 4)
-    known = (codes != NOT_FOUND).all(axis=1)
-    with progress_bar("analogies", int(known.sum()), progress) as advance:
-        right = _grade(used.unit_vectors, codes[known], lookup.same, method, advance)
+    answerable = (codes != NOT_FOUND).all(axis=1)
+    with progress_bar("analogies", int(answerable.sum()), progress) as advance:
+        right = _grade(used.unit_vectors, codes[answerable], lookup.same, method, advance)
     size = len(sections)
-    n = np.bincount(section[known], minlength=size)
-    missing = np.bincount(section[~known], minlength=size)
-    correct = np.bincount(section[known][right], minlength=size)
+    n = np.bincount(section[answerable], minlength=size)
+    missing = np.bincount(section[~answerable], minlength=size)
+    correct = np.bincount(section[answerable][right], minlength=size)
     return _table(list(sections), correct, n, missing)
 
 

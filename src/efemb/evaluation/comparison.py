@@ -122,17 +122,17 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     same_kind = _check_candidates(candidates, split_by, named.values())
     if unknown == "skip":
         X, train = (_skip_unknown(named, data) for data in (X, train))
-    seen = dict.fromkeys(named, X)
+    data_of = dict.fromkeys(named, X)
     if train is not None and POPULARITY not in named:
         first = next((one for one in named.values() if not isinstance(one, Predictions)), None)
-        named[POPULARITY], seen[POPULARITY] = fit_popularity(first, train, X)
+        named[POPULARITY], data_of[POPULARITY] = fit_popularity(first, train, X)
     if same_kind and train is not None:
         named = {name: AmongItsKind(model, train, user) for name, model in named.items()}
     predictions = {}
     with progress_bar("evaluating models", len(named), progress) as advance:
         for name, model in named.items():
             predictions[name] = (
-                model if isinstance(model, Predictions) else judge(model, seen[name])
+                model if isinstance(model, Predictions) else judge(model, data_of[name])
             )
             advance(1)
     if split_by is None:
@@ -153,9 +153,11 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
 
 def _check_candidates(candidates: Any, split_by: str | None, models: Iterable[Any]) -> bool:
     """Whether entries are ranked only among those of their kind."""
-    known = ["all", "same kind"]
-    if candidates not in known:
-        raise ParameterError(f"candidates={candidates!r} is unknown; {suggest(candidates, known)}")
+    choices = ["all", "same kind"]
+    if candidates not in choices:
+        raise ParameterError(
+            f"candidates={candidates!r} is unknown; {suggest(candidates, choices)}"
+        )
     if candidates == "all":
         return False
     if split_by is None:
@@ -198,10 +200,10 @@ def _skip_unknown(models: Mapping[str, Any], data: Any) -> Any:
     if data is None:
         return None
     for model in models.values():
-        known = vocabulary_of(model)
-        if known is not None:
+        labels = vocabulary_of(model)
+        if labels is not None:
             absent = np.nan if family_of(model).missing else 0.0
-            return skip_unknown(as_dataset(data, known), known, absent)
+            return skip_unknown(as_dataset(data, labels), labels, absent)
     return data
 
 
@@ -342,8 +344,8 @@ def fit_popularity(model: Any, train: Any, X: Any) -> tuple[Any, Dataset]:
     from efemb.baselines import Popularity
 
     # Columns 0, 1, ... of a frame are labels if the model or the training data has them.
-    known = None if model is None else vocabulary_of(model)
-    data = as_dataset(X, known or as_dataset(train).entities)
+    vocabulary = None if model is None else vocabulary_of(model)
+    data = as_dataset(X, vocabulary or as_dataset(train).entities)
     ordered, _ = in_order(as_dataset(train, data.entities), data.entities)
     if model is None:
         return Popularity().fit(ordered), data

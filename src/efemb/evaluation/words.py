@@ -74,20 +74,20 @@ def word_similarity(
         raise ParameterError(f"missing={missing!r}; {suggest(missing, ['skip', 'zero'])}")
     pairs = read_pairs(source, column)
     codes = WordLookup(vectors.vocabulary).codes([[a, b] for a, b, _ in pairs], 2)
-    known = (codes != NOT_FOUND).all(axis=1)
+    has_both = (codes != NOT_FOUND).all(axis=1)
     cosines = np.full(len(pairs), 0.0 if missing == "zero" else np.nan)
-    first, second = (unit_rows(vectors.vectors[side].astype(float)) for side in codes[known].T)
+    first, second = (unit_rows(vectors.vectors[side].astype(float)) for side in codes[has_both].T)
     # Otherwise rounding errors would rank pairs of equal cosine (a word and itself).
     products = np.einsum("ij,ij->i", first, second).round(DECIMALS)
-    cosines[known] = np.clip(products, -1.0, 1.0)
-    used = known | (missing == "zero")
+    cosines[has_both] = np.clip(products, -1.0, 1.0)
+    used = has_both | (missing == "zero")
     scores = np.array([score for _, _, score in pairs])
-    _check_enough(used, known)
+    _check_enough(used, has_both)
     names = {"first": [a for a, _, _ in pairs], "second": [b for _, b, _ in pairs]}
     return WordSimilarity(
         spearman=spearman(scores[used], cosines[used]),
         n_pairs=int(used.sum()),
-        n_missing=int((~known).sum()),
+        n_missing=int((~has_both).sum()),
         pairs=Table({**names, "score": scores, "similarity": cosines}),
     )
 

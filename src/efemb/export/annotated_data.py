@@ -40,12 +40,12 @@ def write_anndata(model: Any, adata: Any, *, key: str = "efemb") -> None:
 
 def _by_name(labeled: LabeledVectors, names: list[Any]) -> Floats:
     """One row per name; NaN if a name has no vector."""
-    known = labeled.vocabulary
-    codes = np.array([known.index_of(name) if name in known else -1 for name in names], int)
+    own = labeled.vocabulary
+    codes = np.array([own.index_of(name) if name in own else -1 for name in names], int)
     if not (codes >= 0).any():
         raise DataError(
-            f"none of the {len(names):,} var_names is one of the model's {len(known):,} labels, "
-            f"such as {known[0]!r}"
+            f"none of the {len(names):,} var_names is one of the model's {len(own):,} labels, "
+            f"such as {own[0]!r}"
         )
     rows: Floats = np.full((len(names), labeled.vectors.shape[1]), np.nan, labeled.vectors.dtype)
     rows[codes >= 0] = labeled.vectors[codes[codes >= 0]]

@@ -169,9 +169,9 @@ def _check_choices(dtype: str, errors: str, duplicates: str) -> None:
         "errors": (errors, ["strict", "replace", "ignore"]),
         "duplicates": (duplicates, ["error", "first"]),
     }
-    for name, (value, known) in choices.items():
-        if value not in known:
-            raise ParameterError(f"{name}={value!r}; {suggest(value, known)}")
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ParameterError(f"{name}={value!r}; {suggest(value, allowed)}")
 
 
 def _header(file: Path, first: bytes) -> tuple[int, int]:

@@ -129,9 +129,9 @@ def counts_by_group(model: Any, data: Any) -> Ints:
     else:
         values = rows.values if rows.is_sparse else np.nan_to_num(np.asarray(rows.values))
         row, code = values.nonzero()
-    known = (group[row] >= 0) & (code >= 0)
+    counted = (group[row] >= 0) & (code >= 0)
     shape = (len(spec.structure.labels), model.fitted().n_entities)
-    cells = group[row[known]] * shape[1] + code[known]
+    cells = group[row[counted]] * shape[1] + code[counted]
     return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
@@ -156,8 +156,8 @@ def drift_of_words(model: Any, data: Any, n: int, min_count: float) -> Table:
     distance = np.linalg.norm(end - first, axis=1)
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(end, axis=1)
     cosine = np.einsum("nk,nk->n", first, end) / np.maximum(norms, np.finfo(float).tiny)
-    known = np.flatnonzero(np.minimum(*counts) >= min_count)
-    best = known[np.argsort(-distance[known], kind="stable")][: checked_number(n)]
+    frequent = np.flatnonzero(np.minimum(*counts) >= min_count)
+    best = frequent[np.argsort(-distance[frequent], kind="stable")][: checked_number(n)]
     columns = {"count_first": counts[0], "count_last": counts[1]}
     columns |= {"distance": distance, "similarity": cosine}
     shown = {name: values[best] for name, values in columns.items()}

@@ -60,9 +60,9 @@ class LabeledVectors:
     def __init__(self, labels: Vocabulary | Iterable[object], vectors: Any) -> None:
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InputTypeError("labels must be a Vocabulary or a sequence of labels")
-        known = labels if isinstance(labels, Vocabulary) else Vocabulary(labels)
-        object.__setattr__(self, "_vocabulary", known)
-        object.__setattr__(self, "_vectors", _checked_vectors(vectors, known))
+        vocabulary = labels if isinstance(labels, Vocabulary) else Vocabulary(labels)
+        object.__setattr__(self, "_vocabulary", vocabulary)
+        object.__setattr__(self, "_vectors", _checked_vectors(vectors, vocabulary))
         object.__setattr__(self, "_unit", None)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -165,8 +165,8 @@ class _Best:
     def join(self, other: _Best) -> None:
         """Merge the results of another worker, which searched other rows."""
         query = np.repeat(np.arange(len(other.places)), self.n)
-        known = other.places.ravel() >= 0
-        self._wait(query[known], other.places.ravel()[known], other.scores.ravel()[known])
+        valid = other.places.ravel() >= 0
+        self._wait(query[valid], other.places.ravel()[valid], other.scores.ravel()[valid])
         self.settle()
 
     def _wait(self, query: Ints, row: Ints, score: Floats) -> None:

@@ -128,9 +128,9 @@ class Choice:
         codes = self._match_text(label)
         if len(codes) > 1:
             shown = ", ".join(shorten(self.vocabulary[i]) for i in codes[:_SHOWN])
-            others = f" and {len(codes) - _SHOWN:,} more" if len(codes) > _SHOWN else ""
+            tail = f" and {len(codes) - _SHOWN:,} more" if len(codes) > _SHOWN else ""
             raise DataError(
-                f"{shorten(label)} is ambiguous: it may be {shown}{others}; write more of the label"
+                f"{shorten(label)} is ambiguous: it may be {shown}{tail}; write more of the label"
             )
         return codes[0] if codes else self.vocabulary.index_of(label)
 

@@ -39,9 +39,9 @@ def topics(
 
     The method `topics` of fitted models calls it, and documents the parameters and the result.
     """
-    for name, value, known in (("vectors", vectors, tuple(VECTORS)), ("by", by, BY)):
-        if value not in known:
-            raise ParameterError(f"{name}={value!r}; {suggest(value, known)}")
+    for name, value, choices in (("vectors", vectors, tuple(VECTORS)), ("by", by, BY)):
+        if value not in choices:
+            raise ParameterError(f"{name}={value!r}; {suggest(value, choices)}")
     if rotate is not None and rotate not in ROTATIONS:
         raise ParameterError(f"rotate={rotate!r}; {suggest(rotate, ROTATIONS)}, or None")
     fitted, size = model.fitted(), checked_number(n)

@@ -134,10 +134,10 @@ class ContextConditionals(Conditionals):
         ptr, where = gather_rows(stored.ptr, self.row)
         pair, ids = np.repeat(np.arange(len(self.row)), np.diff(ptr)), stored.ids[where]
         self.stored_ptr, self.stored_ids = ptr, ids
-        seen = ~np.isnan(stored.x[where])
-        self.positives = np.bincount(pair[seen], minlength=len(self.row)).astype(np.float64)
-        seen &= ids != self.entities[self.member[pair]]
-        pair, ids, where = pair[seen], ids[seen], where[seen]
+        is_entry = ~np.isnan(stored.x[where])
+        self.positives = np.bincount(pair[is_entry], minlength=len(self.row)).astype(np.float64)
+        is_entry &= ids != self.entities[self.member[pair]]
+        pair, ids, where = pair[is_entry], ids[is_entry], where[is_entry]
         x, own, rest = (
             array[where].astype(self.dtype) for array in (stored.x, stored.own, stored.rest)
         )

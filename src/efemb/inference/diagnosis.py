@@ -177,8 +177,8 @@ def _check_residuals(
         data = data.take_rows(data.filled_rows())  # as in a fit
     sums, n_rows = _Sums(), 0
     for x, mean in _blocks(fitted, data, rng, progress):
-        seen = ~np.isnan(x)
-        sums.add(x[seen], mean[seen], family.at(np.nonzero(seen)[1]))
+        observed = ~np.isnan(x)
+        sums.add(x[observed], mean[observed], family.at(np.nonzero(observed)[1]))
         n_rows += len(x)
     if family.support.low != 0:
         return [_check_spread(sums)]

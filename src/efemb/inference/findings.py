@@ -109,10 +109,10 @@ def count_entities(fitted: FittedEmbedding, data: Any) -> Floats | None:
     if data.is_sparse:
         return np.bincount(data.values.indices, minlength=data.n_entities).astype(np.float64)
     values = data.values.reshape(data.n_rows, data.n_entities, -1)
-    seen = ~np.isnan(values)
+    counted = ~np.isnan(values)
     if fitted.spec.family.support.low == 0:
-        seen &= values != 0
-    return np.asarray(seen.any(axis=2).sum(axis=0), dtype=np.float64)
+        counted &= values != 0
+    return np.asarray(counted.any(axis=2).sum(axis=0), dtype=np.float64)
 
 
 def check_rare(fitted: FittedEmbedding, counts: Floats) -> Finding:
@@ -287,19 +287,19 @@ def check_reliability(table: Table) -> Finding:
         np.asarray(table[name], dtype=np.float64) for name in ("predicted", "observed", "n")
     )
     expected, hits = predicted * n, observed * n
-    known = np.maximum(expected, hits) >= FEWEST_HITS
+    reliable = np.maximum(expected, hits) >= FEWEST_HITS
     ratio = (hits + 0.5) / (expected + 0.5)
     far = np.abs(np.log(ratio)) > np.log(FAR_FROM_OBSERVED)
-    far &= known & (np.abs(hits - expected) > CERTAIN * np.sqrt(np.maximum(hits, expected)))
+    far &= reliable & (np.abs(hits - expected) > CERTAIN * np.sqrt(np.maximum(hits, expected)))
     numbers = {
         "predicted": predicted.tolist(),
         "observed": observed.tolist(),
         "n": n.astype(int).tolist(),
-        "groups": int(known.sum()),
+        "groups": int(reliable.sum()),
         "far": int(far.sum()),
     }
     curve = ", ".join(
-        f"{p:.2g} -> {o:.2g}" for p, o in zip(predicted[known], observed[known], strict=True)
+        f"{p:.2g} -> {o:.2g}" for p, o in zip(predicted[reliable], observed[reliable], strict=True)
     )
     text = f"Predicted and observed probabilities of items outside held-out baskets: {curve}."
     if not far.any():

@@ -399,8 +399,8 @@ def _rows_by_slice(model: Any, data: Any) -> tuple[FittedEmbedding, Any, Ints]:
     _check_rows(fitted, "change_points", "drift(data) or trajectory(words, data)")
     rows = model._bind(data)[1].whole_data
     codes = structure.codes(rows)
-    known = np.flatnonzero(codes >= 0)
-    return fitted, rows.take_rows(known), codes[known]
+    rows_with_time = np.flatnonzero(codes >= 0)
+    return fitted, rows.take_rows(rows_with_time), codes[rows_with_time]
 
 
 def _row_scores(errors: Laplace, entity: int, k: int) -> Floats:
@@ -416,8 +416,8 @@ def _row_scores(errors: Laplace, entity: int, k: int) -> Floats:
 def _whitener(scores: Floats) -> Floats:
     """A matrix that gives the scores unit covariance in the directions in which they vary."""
     values, vectors = np.linalg.eigh(scores.T @ scores / len(scores))
-    known = values > 1e-10 * max(values.max(), 1e-300)
-    return np.asarray(vectors[:, known] / np.sqrt(values[known]))
+    varies = values > 1e-10 * max(values.max(), 1e-300)
+    return np.asarray(vectors[:, varies] / np.sqrt(values[varies]))
 
 
 def _statistics(whitened: Floats, before: Ints, possible: Bools) -> Floats:

@@ -169,9 +169,9 @@ def _strongest(fit: FittedEmbedding, common: list[Any], n: int) -> Ints:
     codes = [fit.entities.index_of(label) for label in common]
     target, bag = (array[codes].astype(np.float64) for array in predicting_vectors(fit))
     best, _ = largest_products(target, bag, n + 1)
-    others = best != np.arange(len(codes))[:, None]
-    others[others.all(axis=1), -1] = False
-    return np.asarray(best[others]).reshape(len(codes), n)
+    is_other = best != np.arange(len(codes))[:, None]
+    is_other[is_other.all(axis=1), -1] = False
+    return np.asarray(best[is_other]).reshape(len(codes), n)
 
 
 def _tabulate(labels: Vocabulary, lists: list[list[Ints]], what: str) -> Table:
@@ -201,9 +201,9 @@ def _new_in_lists(labels: Vocabulary, before: list[Ints], after: list[Ints]) -> 
     """Per item, the first items in every list of `after` that are in no list of `before`."""
     texts = np.empty(len(labels), dtype=object)
     for item in range(len(labels)):
-        known = set().union(*(each[item].tolist() for each in before))
+        earlier = set().union(*(each[item].tolist() for each in before))
         always = set.intersection(*(set(each[item].tolist()) for each in after))
-        new = [code for code in after[0][item].tolist() if code in always and code not in known]
+        new = [code for code in after[0][item].tolist() if code in always and code not in earlier]
         texts[item] = ", ".join(str(labels[code]) for code in new[:SHOWN])
     return texts
 

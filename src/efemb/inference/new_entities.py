@@ -414,20 +414,20 @@ def _extend_lists(
     weight : of the rows
     """
     assert fitted.lists is not None
-    known = fitted.lists[0]
-    k = int(np.diff(known.ptr).max(initial=0))
+    old_lists = fitted.lists[0]
+    k = int(np.diff(old_lists.ptr).max(initial=0))
     nearest = fitted.spec.context.find_known(data, new, k, positions, weight)
-    members = np.concatenate([known.members, *nearest])
-    degree = np.concatenate([np.diff(known.ptr), [len(near) for near in nearest]])
+    members = np.concatenate([old_lists.members, *nearest])
+    degree = np.concatenate([np.diff(old_lists.ptr), [len(near) for near in nearest]])
     ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
     none = np.zeros(len(members), dtype=np.int64)
-    lists = Lists(ptr, members, none, none, known.scale, known.binary)
-    center = known.column_center
+    lists = Lists(ptr, members, none, none, old_lists.scale, old_lists.binary)
+    center = old_lists.column_center
     if center is not None:
         lists = replace(lists, center=center[members])
-    if known.ridge is not None:  # new entities get the usual one
-        usual = np.full(len(members) - len(known.ridge), np.median(known.ridge))
-        lists = replace(lists, ridge=np.concatenate([known.ridge, usual]))
+    if old_lists.ridge is not None:  # new entities get the usual one
+        usual = np.full(len(members) - len(old_lists.ridge), np.median(old_lists.ridge))
+        lists = replace(lists, ridge=np.concatenate([old_lists.ridge, usual]))
     return (lists,)
 
 
@@ -436,8 +436,8 @@ def _extend_positions(fitted: FittedEmbedding, data: Dataset, aligned: Dataset) 
 
     data : as the user passed them;  aligned : the same with known entities first
     """
-    known = fitted.spec.context.positions
-    known = fitted.positions if known is None else np.asarray(known)
-    if known is None:
+    old_positions = fitted.spec.context.positions
+    old_positions = fitted.positions if old_positions is None else np.asarray(old_positions)
+    if old_positions is None:
         return None
-    return positions_with_new(data, aligned, fitted.vocabulary, known)
+    return positions_with_new(data, aligned, fitted.vocabulary, old_positions)

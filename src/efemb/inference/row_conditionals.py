@@ -98,11 +98,11 @@ class RowConditionals(Conditionals):
         """Keep every `every`-th of the rows without any of the entities, with more weight."""
         holds = np.zeros(len(self.cases), dtype=bool)
         holds[self.row] = True
-        others = np.flatnonzero(~holds)
-        drawn = others[::every]
+        without = np.flatnonzero(~holds)
+        drawn = without[::every]
         rows = np.sort(np.concatenate([np.flatnonzero(holds), drawn]))
         weight = self.zero_weight.copy()
-        weight[drawn] *= len(others) / max(len(drawn), 1)
+        weight[drawn] *= len(without) / max(len(drawn), 1)
         thinned = copy(self)
         thinned.cases = self.cases[rows]
         thinned.data_rows, thinned._offsets = self.data_rows[rows], None

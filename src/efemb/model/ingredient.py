@@ -217,9 +217,9 @@ def row_column(data: Dataset, column: str, asked_by: Ingredient) -> np.ndarray[A
     """A column of the rows of the data, or an error that lists the columns."""
     columns = data.rows
     if column not in columns:
-        known = ", ".join(map(repr, columns)) or "none"
+        names = ", ".join(map(repr, columns)) or "none"
         raise DataError(
-            f"{asked_by!r} needs the row column {column!r}, which the data lack (columns: {known}):"
+            f"{asked_by!r} needs the row column {column!r}, which the data lack (columns: {names}):"
             f" pass Dataset(values, rows={{{column!r}: ...}}), read_baskets(..., rows=...) or "
             f"corpus.with_rows({{{column!r}: ...}})"
         )

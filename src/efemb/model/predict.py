@@ -100,11 +100,11 @@ def _log_density_parts(
     for rows in row_blocks(bound):
         x = bound.observed(rows)
         u = Predictor(vectors).cells(spec, bound, rows)
-        seen = ~np.isnan(x)
+        observed = ~np.isnan(x)
         row_weight = np.ones(len(rows)) if weight is None else weight[rows]
-        each = np.broadcast_to(row_weight[:, None], x.shape)[seen]
-        family = spec.family.at(np.nonzero(seen)[1]) if spec.family.varies else spec.family
-        total += float(each @ log_density(family, spec.link, x[seen], u[seen]))
+        each = np.broadcast_to(row_weight[:, None], x.shape)[observed]
+        family = spec.family.at(np.nonzero(observed)[1]) if spec.family.varies else spec.family
+        total += float(each @ log_density(family, spec.link, x[observed], u[observed]))
         count += float(each.sum()) / spec.family.states
     return total, count
 
@@ -149,10 +149,10 @@ def score_parts(
         rows = np.arange(start, min(start + ROWS_AT_ONCE, bound.n_rows))
         block = bound.scored_block(rows, reverse=spec.combine.reverse)
         cells = Cells.leave_one_out(block, bound.n_context_vectors)
-        known = cells.known().beside(side, rows[block.row], groups)
-        if len(known.x):
-            each = cell_scores(spec, known, vectors, normalizer)
-            units = known.x if weight is None else known.x * weight[rows][block.row[known.row]]
+        scored = cells.known().beside(side, rows[block.row], groups)
+        if len(scored.x):
+            each = cell_scores(spec, scored, vectors, normalizer)
+            units = scored.x if weight is None else scored.x * weight[rows][block.row[scored.row]]
             total, count = total + float(units @ each), count + float(units.sum())
     return total, count
 

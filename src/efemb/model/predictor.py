@@ -263,10 +263,10 @@ class Cells:
     @classmethod
     def leave_one_out(cls, block: RowBlock, n_context: int) -> Cells:
         """Every stored entry given the rest of its row."""
-        row, seen = block.row_of_entry, ~np.isnan(block.x)
-        others = block.members[row] - (block.own != 0)
-        bags, empty = block.bag_matrix(n_context), others == 0
-        return cls(bags, row, block.ids, block.x, block.own, block.rest, empty).take(seen)
+        row, observed = block.row_of_entry, ~np.isnan(block.x)
+        n_members = block.members[row] - (block.own != 0)
+        bags, empty = block.bag_matrix(n_context), n_members == 0
+        return cls(bags, row, block.ids, block.x, block.own, block.rest, empty).take(observed)
 
     @classmethod
     def held_out(cls, block: RowBlock, n_context: int, row: Ints, ids: Ints, x: Floats) -> Cells:
@@ -283,12 +283,14 @@ class Cells:
         cell = row * n_context + ids
         position = np.searchsorted(stored, cell, sorter=order)
         position = order[np.minimum(position, max(len(order) - 1, 0))] if len(order) else position
-        known = stored[position] == cell if len(order) else np.zeros(len(cell), dtype=bool)
+        is_stored = stored[position] == cell if len(order) else np.zeros(len(cell), dtype=bool)
         x, own, rest = np.zeros(len(cell)), np.zeros(len(cell)), block.total[row].astype(float)
         for array, values in ((x, block.x), (own, block.own), (rest, block.rest)):
-            array[known] = values[position[known]]
-        others = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (own != 0)
-        return cls(block.bag_matrix(n_context), row, ids, x, own, rest, others == 0)
+            array[is_stored] = values[position[is_stored]]
+        n_members = np.bincount(block.row_of_entry, block.own != 0, len(block.total))[row] - (
+            own != 0
+        )
+        return cls(block.bag_matrix(n_context), row, ids, x, own, rest, n_members == 0)
 
     def beside(self, side: RowSide | None, data_row: Ints, groups: Ints | None = None) -> Cells:
         """The same cells with the row sides of the terms, and the groups of all rows of the data.

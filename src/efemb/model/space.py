@@ -45,10 +45,10 @@ class ParameterSpace:
             and not spec.terms
             and not spec.structure.grouped
         )
-        known = spec.family.n_entities
-        if known is not None and known != n_entities:
+        size = spec.family.n_entities
+        if size is not None and size != n_entities:
             raise ParameterError(
-                f"{type(spec.family).__name__} has parameters of {known} entities, but there are "
+                f"{type(spec.family).__name__} has parameters of {size} entities, but there are "
                 f"{n_entities}"
             )
         if spec.family.varies and n_dims > 1:

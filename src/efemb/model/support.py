@@ -88,9 +88,9 @@ def _refuse(data: Dataset, bad: Bools, rule: str, way_out: str) -> None:
     if data.entities is not None:
         name = f"column {shorten(data.entities.labels[entity])}"
     n_others = int(bad.sum()) - 1
-    others = f", and {n_others:,} more" if n_others else ""
+    further = f", and {n_others:,} more" if n_others else ""
     shown = "NaN" if np.isnan(value) else f"{value:g}"
-    raise DataError(f"{rule}; {name} has {shown} (first in row {row}{others}); {way_out}")
+    raise DataError(f"{rule}; {name} has {shown} (first in row {row}{further}); {way_out}")
 
 
 def check_sample_weight(weight: Any, n_rows: int) -> Floats | None:

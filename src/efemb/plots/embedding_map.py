@@ -239,15 +239,17 @@ def _assign_groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str,
     if groups is None:
         return [("", HUES[0], everything)]
     of = np.array(_list_groups(vectors, groups), dtype=object)
-    known = [group for group in of if group is not None]
-    sizes = {group: known.count(group) for group in dict.fromkeys(known)}
+    named = [group for group in of if group is not None]
+    sizes = {group: named.count(group) for group in dict.fromkeys(named)}
     largest = sorted(sizes, key=lambda group: -sizes[group])[: len(HUES)]
     groups_drawn: list[tuple[str, str, Ints]] = [
         (label_text(group, 30), hue, np.flatnonzero([owner == group for owner in of]))
         for group, hue in zip(largest, HUES, strict=False)
     ]
-    rest = np.setdiff1d(everything, np.concatenate([everything[:0], *(f[2] for f in groups_drawn)]))
-    return [("other", GRAY, rest), *groups_drawn] if len(rest) else groups_drawn
+    ungrouped = np.setdiff1d(
+        everything, np.concatenate([everything[:0], *(f[2] for f in groups_drawn)])
+    )
+    return [("other", GRAY, ungrouped), *groups_drawn] if len(ungrouped) else groups_drawn
 
 
 def _list_groups(vectors: LabeledVectors, groups: Any) -> list[Any]:

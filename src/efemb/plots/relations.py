@@ -135,8 +135,8 @@ def _collect_bars(model: Any, item: Any, n: int, options: dict[str, Any]) -> Bar
     second = _read_bars(fitted.substitutes(item, n, apart=True, **options))
     if not first[0]:
         return second
-    known = set(first[0])
-    new_bars = [bar for bar, name in enumerate(second[0]) if name not in known]
+    drawn_labels = set(first[0])
+    new_bars = [bar for bar, name in enumerate(second[0]) if name not in drawn_labels]
     bounds = None
     if first[3] is not None and second[3] is not None:
         bounds = np.concatenate([first[3], second[3][:, new_bars]], axis=1)

@@ -89,9 +89,9 @@ def spatial_weights(
         panel = panels.zoom(
             ax, number, points[n], _measure_reach(points, edges, n), LETTERS[number]
         )
-        seen = _tilt(points, depth, n, edges.of(n)[0])
-        draw_dots(panel, seen, s=3, color=colors[2], alpha=0.35, linewidths=0)
-        _draw_edges(panel, seen, n, edges, largest, colors)
+        tilted = _tilt(points, depth, n, edges.of(n)[0])
+        draw_dots(panel, tilted, s=3, color=colors[2], alpha=0.35, linewidths=0)
+        _draw_edges(panel, tilted, n, edges, largest, colors)
         _title(panel, f"{LETTERS[number]}: {_find_name(fitted, n)}")
     panels.key(ax, largest, colors[:2])
     return ax

@@ -212,13 +212,13 @@ def check_scores(rows: Sequence[Row]) -> list[Check]:
     checks = []
     for row in rows:
         name, k = row.key
-        known = KNOWN_MOVIES.get(row.key)
-        if k is None or known is None:
+        expected = KNOWN_MOVIES.get(row.key)
+        if k is None or expected is None:
             continue
         if row.key in LEAST_MOVIES:
             checks.append(Check(f"{name}, K = {k}", row.score, LEAST_MOVIES[name, k]))
         elif "emb" in name or name == "categorical":
-            checks.append(Check(f"{name}, K = {k}", row.score, known - TOLERANCE))
+            checks.append(Check(f"{name}, K = {k}", row.score, expected - TOLERANCE))
     return checks
 
 

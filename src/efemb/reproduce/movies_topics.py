@@ -78,9 +78,9 @@ class Genres:
     def p_values(self, listed: Sequence[Ints]) -> Floats:
         """Probability of at least as many movies of the genre by chance: topics x genres."""
         n_movies, total = len(self.member), self.member.sum(axis=0)
-        seen = np.stack([self.member[codes].sum(axis=0) for codes in listed])
+        counts = np.stack([self.member[codes].sum(axis=0) for codes in listed])
         drawn = np.array([len(codes) for codes in listed])[:, None]
-        return np.asarray(hypergeom.sf(seen - 1, n_movies, total[None], drawn))
+        return np.asarray(hypergeom.sf(counts - 1, n_movies, total[None], drawn))
 
 
 def adjust_p_values(p: Floats) -> Floats:

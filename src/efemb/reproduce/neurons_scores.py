@@ -206,9 +206,9 @@ def _judge_largest(rows: Sequence[NeuronRow], ks: Sequence[int]) -> Iterator[Cla
     if len(ks) < 2:  # a quick run has one K
         return
     best = NeuronModel("g-emb", max(ks), 50)
-    others = [NeuronModel("g-emb", k, c) for k in ks for c in (10, 50)]
+    rivals = [NeuronModel("g-emb", k, c) for k in ks for c in (10, 50)]
     gaps = [
-        g for other in others if other != best for g in _compare_pair(rows, best, other, "one_out")
+        g for other in rivals if other != best for g in _compare_pair(rows, best, other, "one_out")
     ]
     yield from _make_claim(LARGEST, "one neuron out", rows, gaps)
 

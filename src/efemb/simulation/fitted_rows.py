@@ -198,8 +198,8 @@ def read_tables(fitted: FittedEmbedding, tables: Mapping[str, Any]) -> dict[str,
     changed = {}
     for name, scenario in tables.items():
         if name not in terms:
-            known = suggest(name, terms) if terms else "its terms read no tables"
-            raise InputTypeError(f"there is no parameter and no table {name!r} here; {known}")
+            hint = suggest(name, terms) if terms else "its terms read no tables"
+            raise InputTypeError(f"there is no parameter and no table {name!r} here; {hint}")
         table = scenario
         if isinstance(scenario, Mapping):
             codes = np.array([choice.code(item) for item in scenario], dtype=np.int64)

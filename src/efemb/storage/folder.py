@@ -102,16 +102,16 @@ class SealedKind:
             raise DataError(
                 f"{target} is a file; a {self.noun} is a folder: choose another name"
             ) from error
-        others = self._files_of_other_kinds(target)
-        strange = names - {MANIFEST, self.tensors, *self.texts} - others
+        theirs = self._files_of_other_kinds(target)
+        strange = names - {MANIFEST, self.tensors, *self.texts} - theirs
         if strange:
             raise DataError(
                 f"{target} holds {min(strange)!r}, which is not part of a {self.noun}, and would "
                 "be deleted: choose another folder"
             )
         # Only one kind of folder holds tensors of this name.
-        known = bool(others) or (damaged and self.tensors in names) or self._is_own(target)
-        if names and not known:
+        ours = bool(theirs) or (damaged and self.tensors in names) or self._is_own(target)
+        if names and not ours:
             raise DataError(
                 f"{target} holds {min(names)!r}, which is not from a {self.noun} that efemb wrote, "
                 "and would be deleted: choose another folder, or delete it yourself"

@@ -140,15 +140,15 @@ def _match(parts: list[str], role: Role) -> Fit | None:
     number_of = len(parts) > 1 and parts[0] in _NUMBER_OF
     if role is COUNT and number_of and parts[-1] in _ITEMS:
         return "sure"
-    rest = list(parts)
-    while len(rest) > 1 and rest[-1] in role.after:
-        rest.pop()
-    if not rest or rest[-1] not in role.nouns or (number_of and role is not COUNT):
+    unmatched = list(parts)
+    while len(unmatched) > 1 and unmatched[-1] in role.after:
+        unmatched.pop()
+    if not unmatched or unmatched[-1] not in role.nouns or (number_of and role is not COUNT):
         return None
     # Stock alone is the inventory; an order number is not a number of orders.
-    if parts == ["stock"] or (rest[-1] == "number" and len(parts) > 1):
+    if parts == ["stock"] or (unmatched[-1] == "number" and len(parts) > 1):
         return None
-    return "sure" if set(rest[:-1]) <= set(role.before) else "perhaps"
+    return "sure" if set(unmatched[:-1]) <= set(role.before) else "perhaps"
 
 
 def _rank(name: str, values: list[Any], role: Role) -> tuple[int, int, int]:
@@ -214,8 +214,8 @@ def noted_index(source: Any, header: Sequence[Any], aside: Sequence[str], name: 
             f"{name}: the index that pandas recorded is damaged ({error}); write the table again, "
             "or drop the record with table.replace_schema_metadata()"
         ) from error
-    known = [name for name in names if isinstance(name, str) and name in header]
-    return [name for name in known if name not in (*aside, *index_names(header, aside))]
+    present = [name for name in names if isinstance(name, str) and name in header]
+    return [name for name in present if name not in (*aside, *index_names(header, aside))]
 
 
 def names_rows(header: Sequence[Any], cells: Sequence[Any]) -> bool:
@@ -350,12 +350,12 @@ def numbers_rows(sample: Sample) -> bool:
 
 def labels_rows(sample: Sample) -> bool:
     """Whether a first column of distinct texts is followed by numbers, as in a pivot table."""
-    first, *others = sample
+    first, *further = sample
     names = known(sample[first])
-    numbers = {name: sample[name] for name in others}
+    numbers = {name: sample[name] for name in further}
     different = len(names) == len(sample[first]) == len(set(map(str, names)))
-    if not different or len(others) < 2 or not all_numbers(numbers):
+    if not different or len(further) < 2 or not all_numbers(numbers):
         return False
     # Order or product numbers mean transactions, and so does a first line like the others.
     coded = any(candidates(numbers, role, ())["sure"] for role in (BASKET, ITEM))
-    return not coded and not all(name in map(str, sample[name]) for name in others)
+    return not coded and not all(name in map(str, sample[name]) for name in further)

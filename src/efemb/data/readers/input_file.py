@@ -203,7 +203,7 @@ def explain_errors(path: Path, encoding: str) -> Iterator[None]:
 def _encoding_error(path: Path, encoding: str) -> DataError:
     """Locate the first undecodable byte by counting lines and bytes."""
     decoder: Any = codecs.getincrementaldecoder(encoding)()
-    line, seen, was_return = 1, 0, False
+    line, n_bytes, was_return = 1, 0, False
     with open_bytes(path) as stream:
         while True:
             chunk = stream.read(_CHUNK)
@@ -214,10 +214,10 @@ def _encoding_error(path: Path, encoding: str) -> DataError:
                 # The part of the chunk before the bad bytes still counts lines.
                 good = error.object[: error.start].decode(encoding, errors="ignore")
                 line += line_ends(good) - (was_return and good.startswith("\n"))
-                return _describe_byte(path, encoding, line, seen - pending + error.start, error)
+                return _describe_byte(path, encoding, line, n_bytes - pending + error.start, error)
             line += line_ends(text) - (was_return and text.startswith("\n"))
             was_return = text.endswith("\r") if text else was_return
-            seen += len(chunk)
+            n_bytes += len(chunk)
             if not chunk:  # pragma: no cover - only if the file changed meanwhile
                 return DataError(f"{path} is not {encoding}")
 

@@ -139,16 +139,16 @@ def _column_of_labels(
     """The column whose cells are the labels of the data; an incomplete one raises an error."""
     if labels is None:
         return None
-    known = set(labels)
+    label_set = set(labels)
     for name, cells in sample.items():
         texts = [str(cell).strip() for cell in cells]
-        shared = known.intersection(texts)
+        shared = label_set.intersection(texts)
         counted = texts == [str(i) for i in range(len(texts))]
-        if counted and known != set(texts):  # an index is not an identifier
+        if counted and label_set != set(texts):  # an index is not an identifier
             continue
-        if shared == known or (len(texts) >= SAMPLE and len(shared) > len(texts) / 2):
+        if shared == label_set or (len(texts) >= SAMPLE and len(shared) > len(texts) / 2):
             return name
-        if 2 * len(shared) > len(known) and words(str(name))[-1:] not in (["x"], ["y"], ["z"]):
+        if 2 * len(shared) > len(label_set) and words(str(name))[-1:] not in (["x"], ["y"], ["z"]):
             missing = [label for label in labels if label not in shared]
             raise DataError(
                 f"{source}: column {name!r} names the entities, but {shorten(missing[0])} is not "

@@ -72,15 +72,15 @@ def read_features(
     labels = entities.entities if isinstance(entities, Dataset) else entities
     if labels is None:
         raise DataError("the data have no labels of entities, so features cannot be assigned")
-    known = labels if isinstance(labels, Vocabulary) else Vocabulary(labels)
+    vocabulary = labels if isinstance(labels, Vocabulary) else Vocabulary(labels)
     sources = table_sources(source, separator, encoding)
     names = _feature_names(sources, item) if columns is None else list(columns)
     cells = read_columns(sources, [item, *names], strict=True)
-    line_of_item = np.full(len(known), -1, dtype=np.int64)
+    line_of_item = np.full(len(vocabulary), -1, dtype=np.int64)
     for line, label in enumerate(cells[item]):
-        if label is None or label not in known:
+        if label is None or label not in vocabulary:
             continue
-        code = known.index_of(label)
+        code = vocabulary.index_of(label)
         if line_of_item[code] >= 0 and any(
             cells[name][line] != cells[name][line_of_item[code]] for name in names
         ):
@@ -89,10 +89,10 @@ def read_features(
                 "has one line"
             )
         line_of_item[code] = line
-    if len(known) and not (line_of_item >= 0).any():
+    if len(vocabulary) and not (line_of_item >= 0).any():
         raise DataError(
             f"no item of the data is in column {item!r} of {sources[-1].name}: "
-            f"{shorten(known[0])}, ... there, {shorten(next(iter(cells[item]), ''))}, ... here"
+            f"{shorten(vocabulary[0])}, ... there, {shorten(next(iter(cells[item]), ''))}, ... here"
         )
     return {name: _feature([*cells[name], None], line_of_item) for name in names}
 
@@ -113,9 +113,9 @@ def _feature_names(sources: Sequence[Any], item: str) -> list[str]:
 def _feature(cells: list[Any], line_of_item: NDArray[np.int64]) -> NDArray[Any]:
     """Values of the items: numbers if all are, labels otherwise."""
     values = [cells[line] for line in line_of_item.tolist()]
-    seen = [value for value in values if value is not None]
+    present = [value for value in values if value is not None]
     numbers = CountTable()
-    if seen and all(np.isfinite(numbers[value]) for value in seen):
+    if present and all(np.isfinite(numbers[value]) for value in present):
         return np.array([np.nan if value is None else numbers[value] for value in values])
     column = np.empty(len(values), dtype=object)
     column[:] = values
@@ -215,9 +215,9 @@ def _check_roles(roles: Mapping[str, str], by: str, rows: Mapping[str, str], sou
     if "value" not in roles:
         raise ParameterError("price needs 'value', the column of the amount paid for a line")
     if by not in rows:
-        known = ", ".join(map(repr, rows)) or "none"
+        names = ", ".join(map(repr, rows)) or "none"
         raise ParameterError(
-            f"prices are by {by!r}, which is not one of rows= ({known}): pass rows={{{by!r}: ...}} "
+            f"prices are by {by!r}, which is not one of rows= ({names}): pass rows={{{by!r}: ...}} "
             "or price={..., 'by': ...}"
         )
     if isinstance(source, Iterator):

@@ -143,9 +143,9 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
     """
     check_filters(min_count, top_n, min_items_per_basket, on_bad)
     choices = {"layout": (layout, ("table", "lines")), "returns": (returns, ("bad", "net"))}
-    for name, (value, known) in choices.items():
-        if value not in known:
-            raise ParameterError(f"{name}={value!r} is unknown; {suggest(value, known)}")
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ParameterError(f"{name}={value!r} is unknown; {suggest(value, allowed)}")
     source, in_memory = peek_lists(source)
     if in_memory or layout == "lines":
         named = (basket, item, count, user, rows, header, price, features)

@@ -257,17 +257,17 @@ def _columns_of_rows(
     """The value of every row column, which must be the same in all lines that have one."""
     if not task.columns or not len(starts):
         return np.empty((len(starts), len(task.columns)), dtype=np.int32)
-    known: NDArray[np.int32] = np.maximum.reduceat(codes, starts)
+    largest: NDArray[np.int32] = np.maximum.reduceat(codes, starts)
     least = np.minimum.reduceat(np.where(codes < 0, np.iinfo(np.int32).max, codes), starts)
-    for place, row in np.argwhere((least != known).T & (known >= 0).T)[:1]:
+    for place, row in np.argwhere((least != largest).T & (largest >= 0).T)[:1]:
         column = task.columns[place]
         labels = column.read_labels()
-        values = [repr(labels[code[row, place]]) for code in (least, known)]
+        values = [repr(labels[code[row, place]]) for code in (least, largest)]
         raise DataError(
             f"the lines of a basket have different values of the row column {column.name!r}, such "
             f"as {' and '.join(values)}: correct them, or leave the column out of rows="
         )
-    return known
+    return largest
 
 
 def _sum_lines(

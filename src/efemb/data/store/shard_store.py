@@ -240,12 +240,12 @@ def write_manifest(
 ) -> None:
     """Complete a store; without a manifest it counts as being written."""
     labels, counts = vocabulary
-    known = {"labels": list(labels), "counts": [float(count) for count in counts]}
+    content_of_vocabulary = {"labels": list(labels), "counts": [float(count) for count in counts]}
     body = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "vocabulary": _write_checked(folder / VOCABULARY, known),
+        "vocabulary": _write_checked(folder / VOCABULARY, content_of_vocabulary),
         "shards": [vars(shard) for shard in shards],
         "test_shards": [vars(shard) for shard in test_shards],
         "report": dict(report),

@@ -225,8 +225,8 @@ class _AdagradStepper(RowStepper):
     def step(self, move: Move, pool: Workers) -> None:
         def step_array(i: int) -> None:
             theta, vectors = move.arrays[i], move.vectors_of(i)
-            known = (theta,) if vectors is None else (theta, vectors)
-            state = (*known, self._contiguous(move, i), self.squares[i])
+            arrays = (theta,) if vectors is None else (theta, vectors)
+            state = (*arrays, self._contiguous(move, i), self.squares[i])
             flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
             step = adagrad if vectors is None else adagrad_positive
             step(*(flat + self._numbers(move, i)))

@@ -111,11 +111,11 @@ def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints
     values = data.values.toarray() if data.is_sparse else data.values
     flat = np.asarray(values, dtype=np.float64).reshape(data.n_rows, data.n_entities, -1)
     w = np.ones((data.n_rows, 1, 1)) if weight is None else weight[:, None, None]
-    seen = ~np.isnan(flat)
-    filled = np.where(seen, flat, 0.0)
-    total = (w * seen).sum(axis=0)
+    observed = ~np.isnan(flat)
+    filled = np.where(observed, flat, 0.0)
+    total = (w * observed).sum(axis=0)
     mean = (w * filled).sum(axis=0) / np.where(total > 0, total, 1.0)
-    centered = np.where(seen, filled - mean, 0.0) * np.sqrt(w)
+    centered = np.where(observed, filled - mean, 0.0) * np.sqrt(w)
     norm = np.sqrt((centered**2).sum(axis=(0, 2)))
     columns = centered / np.where(norm > 0, norm, 1.0)[None, :, None]
     columns = columns.transpose(1, 0, 2).reshape(data.n_entities, -1)

@@ -82,10 +82,10 @@ class Described(Structure):
 
     def _column(self, data: Dataset, name: str) -> list[Any]:
         if name not in data.features:
-            known = ", ".join(map(repr, data.features)) or "none"
+            present = ", ".join(map(repr, data.features)) or "none"
             raise DataError(
                 f"{self!r} needs the entity feature {name!r}, which the data lack (features: "
-                f"{known}): pass Dataset(values, features={{{name!r}: ...}}) or "
+                f"{present}): pass Dataset(values, features={{{name!r}: ...}}) or "
                 "read_baskets(..., features=...)"
             )
         column: list[Any] = data.features[name].tolist()
@@ -148,8 +148,8 @@ class Described(Structure):
         codes, numbers = self.frozen["codes"], self.frozen["numbers"]
         total = np.zeros((len(codes), *h.shape[1:]), dtype=h.dtype)
         for column in codes.T:
-            known = np.flatnonzero(column >= 0)
-            total[known] += h[column[known]]
+            described = np.flatnonzero(column >= 0)
+            total[described] += h[column[described]]
         if numbers.shape[1]:
             rows = h[len(h) - numbers.shape[1] :]
             total += np.tensordot(numbers.astype(h.dtype), rows, axes=1)

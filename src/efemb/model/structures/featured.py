@@ -52,8 +52,8 @@ class Featured(Described):
         labels: list[list[Any]] = []
         for name in self.features:
             if name not in numeric:
-                seen = dict.fromkeys(v for v in columns[name] if not is_missing_label(v))
-                labels += [[name, value] for value in seen]
+                values = dict.fromkeys(v for v in columns[name] if not is_missing_label(v))
+                labels += [[name, value] for value in values]
         numbers = {name: _numbers(columns[name]) for name in numeric}
         frozen = {
             "labels": labels + [[name, None] for name in numeric],
@@ -94,8 +94,8 @@ class Featured(Described):
         assert self.frozen is not None
         labels = [value for name, value in self.frozen["labels"] if name == feature]
         if feature not in self.features or feature in self.frozen["numeric"]:
-            known = [name for name in self.features if name not in self.frozen["numeric"]]
-            raise ParameterError(f"{feature!r} is not a category; {suggest(feature, known)}")
+            categories = [name for name in self.features if name not in self.frozen["numeric"]]
+            raise ParameterError(f"{feature!r} is not a category; {suggest(feature, categories)}")
         columns = {
             name: labels if name == feature else [None] * len(labels) for name in self.features
         }
@@ -104,8 +104,8 @@ class Featured(Described):
 
 def _is_numeric(column: Sequence[Any]) -> bool:
     """Whether all values are numbers (truth values are two categories instead)."""
-    seen = [value for value in column if not is_missing_label(value)]
-    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in seen)
+    present = [value for value in column if not is_missing_label(value)]
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in present)
 
 
 def _numbers(column: Sequence[Any]) -> Floats:

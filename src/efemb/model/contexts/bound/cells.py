@@ -53,8 +53,8 @@ class CellLists(BoundContext):
         row, member = np.divmod(self.indices[where], n_entities)
         distinct, inverse = np.unique(row, return_inverse=True)
         values = dense_rows(self.data, distinct)[inverse, member]
-        seen = np.asarray(~np.isnan(values).any(axis=1))
-        values = np.where(seen[:, None], values, 0.0)
+        observed = np.asarray(~np.isnan(values).any(axis=1))
+        values = np.where(observed[:, None], values, 0.0)
         if self.binary:
             values = (values != 0).astype(np.float64)
         matrix = make_csr(
@@ -63,7 +63,7 @@ class CellLists(BoundContext):
         )
         scale: Floats = np.ones(len(cells))
         if self.scale != "none":
-            share = seen.astype(np.float64) if self.scale == "items" else values.sum(axis=1)
+            share = observed.astype(np.float64) if self.scale == "items" else values.sum(axis=1)
             owner = np.repeat(np.arange(len(cells)), np.diff(ptr))
             scale = or_one(np.asarray(np.bincount(owner, share, len(cells)), np.float64))
         bag = np.repeat(np.arange(len(cells)), n_dims)

@@ -280,7 +280,7 @@ class EntityLists(BoundContext):
         Values are those that make up the contexts, unless other data are passed.
         """
         values = np.zeros((len(rows), len(part.members), self.n_dims))
-        seen = np.zeros(values.shape[:2], dtype=bool)
+        observed = np.zeros(values.shape[:2], dtype=bool)
         for offset in np.unique(part.offset):
             edges = np.flatnonzero(part.offset == offset)
             source, inside = self.source_rows(rows, int(offset))
@@ -289,8 +289,8 @@ class EntityLists(BoundContext):
             if part.center is not None and data is None:
                 block = block - part.center[edges, None]
             values[:, edges] = np.where(ok[:, :, None], block, 0.0)
-            seen[:, edges] = ok
-        return values, seen
+            observed[:, edges] = ok
+        return values, observed
 
     def products(self, rows: Ints, target: Floats, bag: Floats) -> Floats:
         """Inner products through the members' coefficients rho_n . alpha_m: cost rows x edges."""
@@ -373,15 +373,15 @@ class EntityLists(BoundContext):
             at_offset = part.offset == offset
             source, inside = self.source_rows(rows, int(offset))
             block = dense_rows(self.data, source)[:, :, 0]
-            seen = ~np.isnan(block) & inside[:, None]
+            observed = ~np.isnan(block) & inside[:, None]
             center = part.column_center
             block = block if center is None else block - center
-            value = part.amounts(np.where(seen, block, 0.0))
+            value = part.amounts(np.where(observed, block, 0.0))
             edges = (owner[at_offset], part.members[at_offset])
             mixed = part.weigh(weight[at_offset], at_offset)
             total += (make_csr((mixed, edges), shape=size) @ value.T).T
             if part.scale != "none":
-                share = part.shares(value, seen)
+                share = part.shares(value, observed)
                 factors = part.weigh(np.ones(int(at_offset.sum())), at_offset)
                 ones = make_csr((factors, edges), shape=size)
                 scale += (ones @ share.T).T
@@ -407,7 +407,7 @@ class EntityLists(BoundContext):
                 )
 
     def _bags(self, part: Lists, rows: Ints) -> Bags:
-        values, seen = self.shifted_values(part, rows)
+        values, observed = self.shifted_values(part, rows)
         values = part.amounts(values)
         n_rows, n_edges, n_dims = values.shape
         amounts = part.weigh(values.transpose(0, 2, 1)).transpose(0, 2, 1)
@@ -421,7 +421,7 @@ class EntityLists(BoundContext):
         )
         scale: Floats = np.ones((n_rows, self.n_entities))
         if part.scale != "none":
-            share = part.weigh(part.shares(values.sum(axis=2), seen))
+            share = part.weigh(part.shares(values.sum(axis=2), observed))
             scale = or_one(sum_by_owner(share, part.ptr))
         bag = np.arange(n_rows * self.n_entities)
         return Bags(matrix, np.repeat(bag, n_dims), np.repeat(scale.ravel(), n_dims))

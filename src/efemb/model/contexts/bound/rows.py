@@ -174,10 +174,10 @@ class RowBags(BoundContext):
         return self.block(np.array([row])).members_of(entity)
 
     def _observed(self, rows: Ints, x: Floats) -> Any:
-        seen = ~np.isnan(x)
+        observed = ~np.isnan(x)
         if self.masked is not None:
-            seen &= ~self.masked[rows].toarray().astype(bool)[:, :, None]
-        return seen.ravel()
+            observed &= ~self.masked[rows].toarray().astype(bool)[:, :, None]
+        return observed.ravel()
 
     def _share(self, value: Floats) -> Floats:
         """The amount that each member adds to the divisor of its bag, (rows, N)."""
