@@ -180,15 +180,14 @@ def expand(
     n = np.arange(len(share))
     features = [questions.logs[:, base] for base in bases]
     own = np.stack([feature[n, questions.entity] for feature in features], axis=1)
-    weighted = [share * feature for feature in features]
-    mean = np.stack([each.sum(axis=1, dtype=np.float64) for each in weighted], axis=1)
-    curvature = -(mean * weight[:, None]).T @ mean
-    for i, left in enumerate(weighted):
+    mean, second = np.empty(own.shape), np.empty((len(bases), len(bases)))
+    for i, feature in enumerate(features):
+        weighted = share * feature  # one at a time: each is as large as the questions' shares
+        mean[:, i] = weighted.sum(axis=1, dtype=np.float64)
         for j in range(i, len(features)):
-            second = float(weight @ np.einsum("ij,ij->i", left, features[j]).astype(np.float64))
-            curvature[i, j] += second
-            if i != j:
-                curvature[j, i] += second
+            products = np.einsum("ij,ij->i", weighted, features[j]).astype(np.float64)
+            second[i, j] = second[j, i] = float(weight @ products)
+    curvature = second - (mean * weight[:, None]).T @ mean
     gap = (coefficients - prior.coefficients)[list(bases)]
     value = float(weight @ logs[n, questions.entity].astype(np.float64))
     return (
