@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,31 @@ def test_time_takes_the_last_rows() -> None:
     assert [sorted(set(p.rows["week"].tolist())) for p in (held, test)] == [[7], [8, 9]]
     train, test = data.split(test=0.11, by="time", column="week")  # whole weeks
     assert sorted(set(test.rows["week"].tolist())) == [8, 9]
+
+
+@pytest.mark.parametrize(
+    ("form", "last"),
+    [
+        ("%d.%m.%Y", None),
+        ("%m/%d/%y", None),
+        ("%b %d", None),
+        ("%Y-%m-%d", "2011-03-02"),
+        ("%Y/%m/%d %H:00", "2011/03/02 00:00"),
+        ("week %W", "week 09"),
+    ],
+)
+def test_text_of_times_sorts_by_time_or_is_refused(form: str, last: str | None) -> None:
+    days = [datetime(2011, 1, 2) + timedelta(days=n) for n in range(60)]
+    text = np.array([day.strftime(form) for day in days], dtype=object)
+    data = efemb.Dataset(np.arange(120.0).reshape(60, 2), rows={"day": text})
+    if last is None:
+        with pytest.raises(efemb.DataError, match="does not sort by time; write dates as"):
+            data.split(test=1, by="time", column="day")
+        assert data.split(test=1, by="groups", column="day")[1].n_rows >= 1
+        return
+    _, test = data.split(test=1, by="time", column="day")
+    assert set(test.rows["day"].tolist()) == {last}
+    assert test.values[-1, 0] == 118.0
 
 
 def test_groups_stay_together() -> None:

@@ -225,6 +225,9 @@ class Reading:
         for name, number in report.get("features", {}).get("missing", {}).items():
             if number:
                 self.say(f"feature {name!r} is missing for {_plural(number, 'item')}")
+        if repeated := report.get("duplicates_summed"):
+            lines = "line names" if repeated == 1 else "lines name"
+            self.say(f"{repeated:,} {lines} an item that the basket already has: counts add up")
         if report.get("returned"):
             self.say(f"{report['returned']:,} items of baskets were returned completely")
         # Baskets and items without a usable line, such as an invoice of returns, are included.

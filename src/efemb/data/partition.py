@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -9,12 +10,14 @@ from numpy.typing import NDArray
 
 from efemb.data.array_checks import generator, is_missing_label, make_csr
 from efemb.data.dataset import Dataset, recount
-from efemb.data.vocabulary import sorted_order
+from efemb.data.vocabulary import is_number_label, shorten, sorted_order
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
 
 By = Literal["rows", "entries", "blocks", "time", "groups"]
 WAYS = ("rows", "entries", "blocks", "time", "groups")
 N_BLOCKS = 40
+_YEAR_FIRST = re.compile(r"\d{4}([-/.]?)\d{2}\1\d{2}(\D|$)")
+_DAY_FIRST = re.compile(r"\d{1,2}\D\d{1,2}\D\d{2}")  # or the month
 
 
 def split(
@@ -46,7 +49,8 @@ def split(
         "blocks": stretches of consecutive rows, 40 in all, for contexts that reach other rows
         (`Lagged`).
         "time": the last rows are the test part, those before them the validation part. With a
-        `column`, rows of one value stay together, and whole numbers count its values.
+        `column`, rows of one value stay together, and whole numbers count its values, which are
+        numbers, dates, or text that sorts by time (2017-03-28, but not 28.03.2017).
         "groups": all rows of a group are in the same part; `column` names the groups.
         In the last three, stretches of consecutive rows become `recordings` of the parts, so that
         no context reaches across a gap.
@@ -156,12 +160,26 @@ def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
     try:
         different, code = np.unique(values, return_inverse=True)
         if all(isinstance(value, str) for value in different.tolist()):
+            if by == "time":
+                _check_text_of_times(different.tolist(), column)
             # Weeks from a CSV file are text: "9" comes before "10".
             rank = np.argsort(sorted_order(different.tolist()))
             return np.asarray(rank[code.ravel()])
         return np.asarray(code.ravel())
     except TypeError as error:
         raise DataError(f"values of row column {column!r} cannot be ordered: {error}") from error
+
+
+def _check_text_of_times(labels: list[str], column: str) -> None:
+    """Refuse text whose alphabetical order need not be that of time, such as 04.01.2011."""
+    if all(map(is_number_label, labels)) or all(map(_YEAR_FIRST.match, labels)):
+        return
+    shapes = {re.sub(r"\d", "0", label) for label in labels}
+    if len(shapes) > 1 or _DAY_FIRST.match(labels[0]):
+        raise DataError(
+            f"row column {column!r} has {shorten(labels[0])}: such text does not sort by time; "
+            "write dates as 2017-03-28 (pandas.to_datetime reads other forms) or number the times"
+        )
 
 
 def _blocks(data: Dataset) -> NDArray[Any]:

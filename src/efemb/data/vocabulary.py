@@ -338,7 +338,7 @@ def sorted_order(labels: Sequence[Label]) -> NDArray[np.int64]:
     >>> sorted_order(["10", "9", "100"]).tolist(), sorted_order(["10", "9", "x"]).tolist()
     ([1, 0, 2], [0, 1, 2])
     """
-    if all(map(_is_number, labels)):
+    if all(map(is_number_label, labels)):
         return _order_of_numbers(labels)
     if all(isinstance(label, str) for label in labels):
         return _order_by(labels)
@@ -360,7 +360,8 @@ def _order_by(keys: Sequence[Any]) -> NDArray[np.int64]:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 
-def _is_number(label: Label) -> bool:
+def is_number_label(label: Label) -> bool:
+    """Whether a label is a number, or text that looks like one."""
     if not isinstance(label, str):
         return True
     return len(label) <= _LONGEST_NUMBER and _NUMBER.fullmatch(label) is not None
