@@ -150,7 +150,10 @@ Encoding = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at the first bad line instead of dropping it.")
 ]
-MaxIter = Annotated[int | None, typer.Option(help="Maximum number of passes.", min=1, metavar="N")]
+MaxIter = Annotated[
+    int | None,
+    typer.Option(help="Maximum number of passes; by default the model's.", min=1, metavar="N"),
+]
 Seed = Annotated[int, typer.Option(help="Random seed.", min=0, metavar="N")]
 Jobs = Annotated[int, typer.Option(help="Number of threads; -1 uses every core.", metavar="N")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]

@@ -40,12 +40,17 @@ def command(
     data: of.DataFiles,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Name of a model; repeat for several.", metavar="NAME"),
+        typer.Option(
+            help="Name of a model; repeat for several; by default inferred.", metavar="NAME"
+        ),
     ] = None,
     components: Annotated[
         list[int] | None,
         typer.Option(
-            "--components", "-k", help="Length of the vectors; repeat.", min=1, metavar="K"
+            *("--components", "-k"),
+            help="Length of the vectors; repeat; by default 5, 20 and 50.",
+            min=1,
+            metavar="K",
         ),
     ] = None,
     test: Annotated[

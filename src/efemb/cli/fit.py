@@ -39,7 +39,12 @@ def command(
     ] = None,
     components: Annotated[
         int | None,
-        typer.Option("--components", "-k", help="Length of the vectors.", min=1, metavar="K"),
+        typer.Option(
+            *("--components", "-k"),
+            help="Length of the vectors; by default 50 (basket: 100), or what the data support.",
+            min=1,
+            metavar="K",
+        ),
     ] = None,
     basket: of.Basket = None,
     item: of.Item = None,
@@ -56,10 +61,11 @@ def command(
     lower: of.Lower = False,
     neighbors: Annotated[
         int | None,
-        typer.Option(help="Number of nearest neurons in a context.", min=1, metavar="N"),
+        typer.Option(help="Nearest neurons in a context; by default 10.", min=1, metavar="N"),
     ] = None,
     window: Annotated[
-        int | None, typer.Option(help="Words on each side of a word.", min=1, metavar="N")
+        int | None,
+        typer.Option(help="Words on each side of a word; by default 5.", min=1, metavar="N"),
     ] = None,
     min_count: of.Rarest = 5,
     test: Annotated[
@@ -76,7 +82,9 @@ def command(
     cluster: Cluster = None,
     replicas: Annotated[
         int | None,
-        typer.Option(help="With --cluster: copies of the model to average.", min=1, metavar="N"),
+        typer.Option(
+            help="With --cluster: copies of the model to average; by default 8.", min=1, metavar="N"
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,

@@ -14,7 +14,14 @@ from efemb.cli._shards import Cluster, connect, prepare_store
 
 
 def command(
-    data: of.DataFiles,
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="CSV, TSV or Parquet files of transactions, a pattern in quotes, or a folder of "
+            "Parquet files.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the store.", metavar="FOLDER")
     ],
@@ -25,7 +32,12 @@ def command(
     net_returns: of.NetReturns = False,
     min_count: of.Rarest = 5,
     shards: Annotated[
-        int | None, typer.Option(help="Number of shards.", min=1, metavar="N")
+        int | None,
+        typer.Option(
+            help="Number of shards; by default 32, and more above 64 million lines.",
+            min=1,
+            metavar="N",
+        ),
     ] = None,
     test: Annotated[
         float,
