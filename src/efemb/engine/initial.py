@@ -37,7 +37,7 @@ def initial_parameters(
         if statistics.is_text and statistics.popularity is not None:
             intercept = _noisy_intercepts(space, statistics.popularity, intercept)
     position = np.ones(shapes["position"]) if "position" in shapes else None
-    further = {**_structure_arrays(space, rng, rho.dtype), **_term_arrays(space, rng)}
+    further = {**_structure_arrays(space, rng, rho.dtype), **_term_arrays(space, mean, rng)}
     return Parameters(rho, alpha, intercept, position, further)
 
 
@@ -54,13 +54,26 @@ def _structure_arrays(
     }
 
 
-def _term_arrays(space: ParameterSpace, rng: np.random.Generator) -> dict[str, Floats]:
+def _term_arrays(
+    space: ParameterSpace, mean: Floats, rng: np.random.Generator
+) -> dict[str, Floats]:
     """Small random numbers, of the size that each term specifies."""
-    return {
-        f"{term.label}.{array.name}": rng.normal(array.start, array.spread, array.shape)
-        for term in space.spec.terms
-        for array in term.arrays(space.n_entities)
-    }
+    numbers: dict[str, Floats] = {}
+    for term in space.spec.terms:
+        for array in term.arrays(space.n_entities):
+            name = f"{term.label}.{array.name}"
+            if not array.positive:
+                numbers[name] = rng.normal(array.start, array.spread, array.shape)
+                continue
+            numbers[name] = array.start * np.exp(rng.normal(0.0, array.spread, array.shape))
+            if array.name == term.entity_array:
+                numbers[name] *= (_share_of_part(space) * _raise_zeros(mean))[:, None]
+    return numbers
+
+
+def _share_of_part(space: ParameterSpace) -> float:
+    """What part of an additive mean the context starts with, and each term."""
+    return (0.5 if space.spec.intercept else 1.0) / (1 + len(space.spec.terms))
 
 
 def _draw(rng: np.random.Generator, size: float, shape: tuple[int, ...], *, text: bool) -> Floats:
@@ -119,9 +132,8 @@ def _positive_vectors(
     alpha = np.exp(rng.normal(0.0, LOG_SPREAD, alpha_shape)) / np.sqrt(space.k)
     rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     by_row = statistics.popularity is not None
-    if space.spec.link.needs_positive and by_row and space.plain:
-        share = 0.5 if space.spec.intercept else 1.0
-        rho *= (share * _raise_zeros(mean) / statistics.context_size)[:, None]
+    if space.spec.link.needs_positive and by_row and space.by_entity:
+        rho *= (_share_of_part(space) * _raise_zeros(mean) / statistics.context_size)[:, None]
     else:
         rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
     if not space.spec.positive_rho:

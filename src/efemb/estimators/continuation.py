@@ -80,18 +80,23 @@ def add_groups(
 def _extend_terms(
     terms: Iterable[Term], known: Mapping[str, Floats], n_entities: int
 ) -> dict[str, Floats]:
-    """Arrays of terms with zeros, the prior mean, for new entities and new groups of rows."""
+    """Arrays of terms with zeros, the prior mean, for new entities and new groups of rows.
+
+    Positive ones have means of the known rows.
+    """
     extended = dict(known)
     for term in terms:
         for array in term.arrays(n_entities):
             name = f"{term.label}.{array.name}"
-            extended[name] = _pad(known[name], array.shape[0])
+            fill = known[name].mean(axis=0) if array.positive and len(known[name]) else 0.0
+            extended[name] = _pad(known[name], array.shape[0], fill)
     return extended
 
 
-def _pad(array: Floats, size: int) -> Floats:
-    """The array with rows of zeros at its end."""
+def _pad(array: Floats, size: int, fill: Floats | float = 0.0) -> Floats:
+    """The array with rows of zeros, or other numbers, at its end."""
     rows = np.zeros((size - len(array), *array.shape[1:]), dtype=array.dtype)
+    rows[:] = fill
     return np.concatenate([array, rows])
 
 

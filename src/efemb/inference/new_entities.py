@@ -381,7 +381,7 @@ def _term_priors(
     priors = {}
     for term in (term for term in spec.terms if term.width):
         values = known.terms[f"{term.label}.{term.entity_array}"]
-        priors[term.label] = tighten(term.entity_prior, values, positive=False)
+        priors[term.label] = tighten(term.entity_prior, values, positive=term.positive)
     return priors
 
 

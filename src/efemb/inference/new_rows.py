@@ -88,6 +88,11 @@ def fold_in_rows(
             f"fold_in_rows needs means, which a model with zeros={fitted.spec.zeros!r} only knows "
             "up to a factor per row: use zeros='all' or Sampled"
         )
+    if positive := [term for term in fitted.spec.terms if term.positive]:
+        raise ParameterError(
+            f"fold_in_rows solves for signed vectors, but those of {positive[0]!r} are positive: "
+            "use partial_fit with the new rows"
+        )
     rows = model._read(data)
     if not isinstance(rows, Dataset):
         raise InputTypeError(f"fold_in_rows needs rows of numbers, got {type(data).__name__}")

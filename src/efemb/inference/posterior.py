@@ -141,7 +141,7 @@ def vector_blocks(
     blocks: list[Block] = [(spec.prior_rho, k, spec.positive_rho)]
     for term in (term for term in spec.terms if term.width):
         prior = term.entity_prior if priors is None else priors[term.label]
-        blocks.append((prior, term.width, False))
+        blocks.append((prior, term.width, term.positive))
     return blocks
 
 

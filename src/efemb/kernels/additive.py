@@ -34,16 +34,34 @@ def _close_rows(
 
 
 @elementwise
+def _add_side(
+    first: int, last: int, ptr: Array, total: Array, side: Array, beside: Array,
+    sums: Array, as_zero: Array, as_entry: Array,
+) -> None:  # fmt: skip
+    """Columns of terms, which are divided by the total later, as bags are."""
+    size = side.shape[1]
+    start = sums.shape[1] - size
+    for t in range(first, last):
+        for k in range(size):
+            sums[t, start + k] = side[t, k] * total[t]
+    for p in range(ptr[first], ptr[last]):
+        as_zero[p] += beside[p]
+        as_entry[p] += beside[p]
+
+
+@elementwise
 def additive_rows(
-    first: int, last: int, bags: Any, places: Any, x: Array, total: Array,
-    vectors: Any, every: Array, weight: Array, row_weight: Array, back_weight: Array, floor: Any,
+    first: int, last: int, bags: Any, places: Any, x: Array, total: Array, side: Array,
+    beside: Array, vectors: Any, every: Array, weight: Array, row_weight: Array,
+    back_weight: Array, floor: Any,
     sums: Array, g_sums: Array, as_zero: Array, as_entry: Array,
-    factor: Array, own_part: Array, net: Array, weighted: Array,
+    factor: Array, own_part: Array, net: Array, slopes: Array, weighted: Array,
 ) -> Any:  # fmt: skip
     """Value of the entries of rows first..last, and their part of every gradient.
 
     An entry's mean is max(u, floor): log-density x log(mean) - mean, slope (x - mean) / u above the
-    floor. As a zero it is taken back: -mean, slope -1.
+    floor. As a zero it is taken back: -mean, slope -1. `side` are columns of terms beside the sums
+    of the bags, and `beside` what they add to u of the entries; without terms they are empty.
     """
     bag_ptr, bag_ids, bag_values, bag = bags
     ptr, ids, own, rest = places
@@ -52,6 +70,8 @@ def additive_rows(
     here = ptr[first : last + 1]
     shape = (here, ids, own, rest, total[mine], sums[mine])
     entry_products(*shape, *vectors, bag.shape[1], as_zero, as_entry)
+    if len(side):
+        _add_side(first, last, ptr, total, side, beside, sums, as_zero, as_entry)
     filled, empty = _close_rows(first, last, total, row_weight, every, sums, g_sums, weighted)
     value = 0.0
     for t in range(first, last):
@@ -60,6 +80,7 @@ def additive_rows(
             value += weight[p] * (x[p] * np.log(mean) - mean) + back_weight[p] * zero_mean
             slope = weight[p] * (x[p] - mean) / mean if as_entry[p] > floor else 0 * mean
             zero_slope = -back_weight[p] if as_zero[p] > floor else 0 * mean
+            slopes[p] = slope
             gain = slope / rest[p]
             own_part[p] = gain * own[p]
             net[p] = slope - zero_slope

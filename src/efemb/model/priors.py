@@ -45,6 +45,10 @@ class Prior(Ingredient, ABC):
     def gradient(self, theta: Floats) -> Floats:
         """Return the derivative with respect to the unconstrained parameter."""
 
+    def of_positive(self) -> Prior:
+        """The same penalty on positive vectors, where there is one; else the prior itself."""
+        return self
+
     def tightened(self, precision: float) -> Prior:
         """The prior with at least this precision, if it is a penalty about 0."""
         return self
@@ -88,6 +92,10 @@ class Normal(Prior):
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta."""
         return -self.shrinkage * theta
+
+    def of_positive(self) -> HalfNormal:
+        """With the same precision."""
+        return HalfNormal(self.precision)
 
     def tightened(self, precision: float) -> Normal:
         """The prior with the larger of both precisions."""

@@ -48,7 +48,8 @@ def _additive_log_shares(cells: Cells, factors: Factors, low: Ints) -> Floats:
     for part, Z in cells.contexts(factors, max(len(low), factors.bag.shape[1])):
         u = predictor.pick(Z, cells.ids[part])
         raised = np.maximum(FLOOR - predictor.apply(Z, low), 0.0)
-        total = Z @ every + plain + raised.sum(axis=1, dtype=np.float64)
+        products = sum(Z[:, columns] @ every[columns] for columns in factors.column_parts)
+        total = products + plain + raised.sum(axis=1, dtype=np.float64)
         log_shares[part] = np.log(np.maximum(u, FLOOR)) - np.log(total)
     return log_shares
 

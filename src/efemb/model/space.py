@@ -37,14 +37,14 @@ class ParameterSpace:
         self.positional = bool(getattr(spec.context, "positional", False))
         if spec.structure.tied and n_slots > 1 and not self.positional:
             raise ParameterError("Tied vectors need one context vector per entity: Lagged(shared)")
-        self.plain = (
+        self.by_entity = (  # a row of rho and of alpha for each entity
             not spec.structure.tied
             and all(spec.structure.own_rows)
             and n_dims == 1
             and not self.positional
-            and not spec.terms
             and not spec.structure.grouped
         )
+        self.plain = self.by_entity and not spec.terms
         size = spec.family.n_entities
         if size is not None and size != n_entities:
             raise ParameterError(
@@ -84,7 +84,7 @@ class ParameterSpace:
         for term in spec.terms:
             for array in term.arrays(self.n_entities):
                 name = f"{term.label}.{array.name}"
-                arrays.append(ArraySpec(name, array.shape, False, array.prior))
+                arrays.append(ArraySpec(name, array.shape, array.positive, array.prior))
         return tuple(arrays)
 
     @property

@@ -59,10 +59,13 @@ class Spec:
     ) -> Spec:
         """Build and check a model from names or objects."""
         rho, alpha = resolve_pair(prior)
+        of_link, every_term = Link.resolve(link), resolve_terms(terms)
+        if of_link.needs_positive:
+            every_term = tuple(term.with_positive() for term in every_term)
         spec = cls(
             context=Context.resolve(context),
             family=Family.resolve(family),
-            link=Link.resolve(link),
+            link=of_link,
             combine=Combine.resolve(combine),
             structure=Structure.resolve(structure),
             prior_rho=rho,
@@ -70,7 +73,7 @@ class Spec:
             zeros=Zeros.resolve(zeros),
             intercept=flag("intercept", intercept),
             intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
-            terms=resolve_terms(terms),
+            terms=every_term,
             weight_ridge=weight_ridge,
         )
         spec.check()
@@ -213,14 +216,15 @@ class Spec:
             raise ParameterError(f"combine={self.combine!r} cannot be combined with {obstacle}")
 
     def _check_terms(self) -> None:
-        """Terms are signed, and they need rows."""
+        """Terms need rows; their signs are those of the predictor."""
         if not self.terms:
             return
-        if self.link.needs_positive:
+        signed = [term for term in self.terms if not term.positive]
+        if self.link.needs_positive and signed:
             raise ParameterError(
-                f"{self.terms[0]!r} adds numbers of either sign, but link {self.link.name()!r} "
-                "needs a positive predictor: use PoissonEmbedding, whose link is the identity, for "
-                "models with terms"
+                f"{signed[0]!r} adds numbers of either sign, but link {self.link.name()!r} needs a "
+                "positive predictor, of which RowVectors is the only term: use PoissonEmbedding, "
+                "whose link is the identity, for other terms"
             )
         if self.combine.reverse:
             raise ParameterError("terms need combine='linear'; a reverse model has none")

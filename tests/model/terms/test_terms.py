@@ -202,9 +202,12 @@ def test_bad_terms_are_refused() -> None:
         efemb.PoissonEmbedding(2, terms=["user"]).fit(data)
     with pytest.raises(efemb.ParameterError, match="n_components must be an integer >= 1"):
         efemb.PoissonEmbedding(2, terms=[RowVectors("user", 0)]).fit(data)
-    rule = r"RowVectors\('user', 20\) adds .* needs a positive predictor: use PoissonEmbedding"
+    rule = r"History\('user'\) adds .* needs a positive predictor, .*: use PoissonEmbedding"
     with pytest.raises(efemb.ParameterError, match=rule):
-        efemb.AdditivePoissonEmbedding(2, terms=[RowVectors("user")]).fit(data)
+        efemb.AdditivePoissonEmbedding(2, terms=[efemb.History("user")]).fit(data)
+    rule = "a prior of signed vectors under link 'identity', got 'half-normal': use prior='normal'"
+    with pytest.raises(efemb.ParameterError, match=rule):
+        efemb.PoissonEmbedding(2, terms=[RowVectors("user", prior="half-normal")]).fit(data)
     with pytest.raises(efemb.ParameterError, match="reverse model has none"):
         efemb.PoissonEmbedding(2, combine="reverse", terms=[RowVectors("user")]).fit(data)
 

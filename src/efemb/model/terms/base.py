@@ -31,7 +31,8 @@ class TermArray:
     """One array of parameters of a term.
 
     name : within the term;  shape : of the array;  prior : penalty, or None
-    spread : standard deviation of its first values;  start : their mean
+    spread : standard deviation of its first values;  start : their mean. Where the prior is
+        positive, that of their logarithms, and exp of their mean
     """
 
     name: str
@@ -39,6 +40,11 @@ class TermArray:
     prior: Prior | None
     spread: float
     start: float = 0.0
+
+    @property
+    def positive(self) -> bool:
+        """Whether the numbers are positive."""
+        return self.prior is not None and self.prior.positive
 
 
 class Term(Ingredient, ABC):
@@ -107,6 +113,15 @@ class Term(Ingredient, ABC):
 
     def add_groups(self, data: Dataset) -> Term:
         """The frozen term with the groups of rows that it does not know yet, if it has groups."""
+        return self
+
+    @property
+    def positive(self) -> bool:
+        """Whether all that it adds is positive, as models with positive predictors need it."""
+        return False
+
+    def with_positive(self) -> Term:
+        """The term as models with positive predictors need it, if there is one; else itself."""
         return self
 
     @property

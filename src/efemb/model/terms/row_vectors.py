@@ -22,12 +22,18 @@ from efemb.model.terms.base import (
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+    from efemb.model.families.base import Family
+    from efemb.model.links import Link
 
 SPREAD = 0.1  # standard deviation of the first inner products
+LOG_SPREAD = 0.5  # and of the logarithms of positive vectors
 
 
 class RowVectors(Term):
     """u_tn += theta_g(t) . gamma_n: groups of rows differ in the entities they hold.
+
+    In a model with a positive predictor (`AdditivePoissonEmbedding`) both vectors are positive, so
+    that the term adds to the mean, and zeros keep their closed form.
 
     Parameters
     ----------
@@ -36,7 +42,8 @@ class RowVectors(Term):
     n_components : int
         Length of the vectors theta and gamma.
     prior : Prior or str
-        Of theta and of gamma.
+        Of theta and of gamma. A normal one becomes half-normal, with the same precision, in models
+        with a positive predictor.
     groups : sequence of labels, optional
         The groups that have a vector. By default those of the training rows; rows of other
         groups, and rows whose group is missing, get the prior mean 0.
@@ -79,10 +86,25 @@ class RowVectors(Term):
         groups = () if self.groups is None else self.groups
         if strange := [label for label in groups if not isinstance(label, Hashable)]:
             raise InputTypeError(f"RowVectors.groups must be labels, got {strange[0]!r}")
-        prior = Prior.resolve(self.prior)
-        prior.check()
-        if prior.positive:
-            raise ParameterError(f"RowVectors takes a prior of signed vectors, got {prior!r}")
+        Prior.resolve(self.prior).check()
+
+    def check_model(self, family: Family, link: Link) -> None:
+        """Positive vectors need a link that needs them."""
+        if self.positive and not link.needs_positive:
+            raise ParameterError(
+                f"RowVectors takes a prior of signed vectors under link {link.name()!r}, got "
+                f"{self.prior!r}: use prior='normal', or AdditivePoissonEmbedding"
+            )
+
+    @property
+    def positive(self) -> bool:
+        """Whether theta and gamma are positive."""
+        return Prior.resolve(self.prior).positive
+
+    def with_positive(self) -> RowVectors:
+        """With the prior on positive vectors."""
+        prior = Prior.resolve(self.prior).of_positive()
+        return type(self)(self.column, self.n_components, prior, self.groups)
 
     def freeze(self, data: Dataset) -> RowVectors:
         """The groups of the training rows, in the order of their first rows."""
@@ -99,10 +121,12 @@ class RowVectors(Term):
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
         """theta of the groups and gamma of the entities."""
         prior, k = Prior.resolve(self.prior), self.width
-        spread = (SPREAD / k**0.5) ** 0.5
+        spread, start = (SPREAD / k**0.5) ** 0.5, 0.0
+        if prior.positive:  # products of about 1, which are multiplied by means of entities
+            spread, start = LOG_SPREAD, k**-0.5
         return (
-            TermArray("rows", (len(self.groups), k), prior, spread),
-            TermArray("entities", (n_entities, k), prior, spread),
+            TermArray("rows", (len(self.groups), k), prior, spread, start),
+            TermArray("entities", (n_entities, k), prior, spread, start),
         )
 
     def entity_columns(self, arrays: Arrays, n_entities: int) -> Floats:
