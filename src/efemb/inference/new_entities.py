@@ -344,10 +344,12 @@ def _make_room(
     intercept = None
     if known.intercept is not None and first.intercept is not None:
         intercept = _append(known.intercept, first.intercept[new])
-    terms = {}
+    terms, positive = {}, {array.name for array in space.layout if array.positive}
     for name, array in known.terms.items():
         by_entity = space.shape_of(name) != array.shape
         rows = np.zeros((len(new) if by_entity else 0, *array.shape[1:]))
+        if by_entity and name in positive:
+            rows = first.terms[name][new]
         terms[name] = _append(array, rows)
     return Parameters(rho, alpha, intercept, terms=terms)
 

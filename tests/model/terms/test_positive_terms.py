@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 import efemb
@@ -207,3 +208,32 @@ def test_new_households_join_by_partial_fit_and_not_by_folding_in() -> None:
         model.partial_fit(later)
     assert len(model.parameters_.terms["user.rows"]) > 30
     assert model.score(later) > before
+
+
+def test_an_item_that_is_folded_in_has_the_vectors_of_the_largest_posterior() -> None:
+    """Against a direct search over its logarithms, given all other vectors."""
+    rng = np.random.default_rng(5)
+    home = rng.integers(0, 30, 600)
+    rate = np.where((home[:, None] % 2) == (np.arange(13) % 2), 0.6, 0.05)
+    values, rows = rng.poisson(rate).astype(float), {"user": [f"h{i}" for i in home]}
+    labels = [f"i{n}" for n in range(13)]
+    model = fit(efemb.Dataset(values[:, :12], entities=labels[:12], rows=rows))
+    wider = efemb.inference.fold_in(
+        model, efemb.Dataset(values, entities=labels, rows=rows), prior="model"
+    )
+    p, groups = model.parameters_, list(model.fitted().spec.terms[0].groups)
+    context = values[:, :12] @ p.alpha / np.maximum(values[:, :12].sum(axis=1), 1.0)[:, None]
+    theta = p.terms["user.rows"][[groups.index(label) for label in rows["user"]]]
+    design = np.concatenate([context, theta, np.ones((600, 1))], axis=1)
+
+    def loss(logarithms: Any) -> float:
+        v = np.exp(logarithms)
+        mean = np.maximum(design @ v, 1e-6)
+        return float(mean.sum() - values[:, 12] @ np.log(mean) + 0.5 * (v[:4] ** 2).sum())
+
+    starts = np.random.default_rng(0).normal(-2.0, 1.0, (6, 5))
+    best = min(minimize(loss, start, method="BFGS").fun for start in starts)
+    q = wider.parameters
+    assert q.intercept is not None
+    solved = [*q.rho[12], *q.terms["user.entities"][12], q.intercept[12]]
+    assert loss(np.log(solved)) < best + 0.5
