@@ -90,7 +90,7 @@ class AdditivePoissonEmbedding(_BasketEmbedding):
 
     E[x_tn] = rho_n . s / d + intercept_n with positive vectors. Zeros are summed in closed form,
     which makes it much faster than `PoissonEmbedding`. It has no negative effects, so it cannot
-    find substitutes.
+    find substitutes. `RowVectors` is the only term that it takes.
 
     Parameters
     ----------
