@@ -183,7 +183,7 @@ class LabeledVectors:
         """
         size, choice = checked_number(n), Choice(self._vocabulary, **options)
         names, queries, own = self._queries(query, choice)
-        # One more than asked for, since a label that finds itself is left out.
+        # One more than requested, because a label is removed from its own answer.
         n_nearest = size if own is None else size + 1
         table = self.unit_vectors
         with progress_bar("similar", len(queries), progress) as advance:

@@ -60,7 +60,7 @@ class QueryContext:
         return float(self.amounts[self.codes == code].sum())
 
     def bind(self, model: FittedEmbedding) -> tuple[BoundContext, Factors, int]:
-        """The question as data: bound context, vectors, and the row that is asked for."""
+        """The question as data: bound context, vectors, and the row to predict."""
         context = model.spec.context
         if context.reads_text:
             words = np.repeat(self.codes, self.amounts.astype(np.int64))

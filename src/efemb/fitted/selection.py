@@ -89,9 +89,9 @@ class Choice:
     min_count : number, optional
         Answers must occur at least this often.
     match : {"exact", "prefix"}
-        "prefix" also takes part of a label, whatever its case: a label that is equal but for
-        case, else one that starts with the text, else one that contains it. More than one such
-        label is an error that names them, the most frequent first.
+        "prefix" also accepts part of a label, ignoring case: the label that equals the text,
+        otherwise one that starts with it, otherwise one that contains it. If several labels
+        match, an error names them, the most frequent first.
     unknown : {"error", "skip"}
         Skip labels that are not known; at least one must be.
     counts : array (N,), optional

@@ -19,7 +19,7 @@ WHICH = ("auto", "rho", "alpha", "both")
 
 
 def labeled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabeledVectors:
-    """The vectors of a fitted model with their labels (numbers where it has none).
+    """The vectors of a fitted model with their labels (numbers if it has none).
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class ModelQueries(HasFitted):
         ----------
         data : like the X of `fit`, optional
             Rows of the fit or others. Adds checks of the variance, the share of zeros, context
-            sizes and rare items; without data only what the fit left behind is examined.
+            sizes and rare items; without data only the results of the fit are examined.
         seed : int, default=0
             Seed for the sample of rows that is examined if there are too many.
         %(progress)s

@@ -225,7 +225,7 @@ class BoundContext(ABC):
         return self
 
     def check_reach(self) -> None:
-        """Raise if members are so many rows away that no row has any."""
+        """Raise if offsets of members exceed all recordings, so that no row has any."""
         return
 
     def about(self, means: Floats) -> BoundContext:

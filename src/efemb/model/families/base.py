@@ -183,7 +183,7 @@ class Family(Ingredient, ABC):
 
     @property
     def varies(self) -> bool:
-        """Whether entities have parameters of their own."""
+        """Whether entities have their own parameters."""
         return False
 
     @property

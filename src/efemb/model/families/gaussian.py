@@ -50,7 +50,7 @@ class Gaussian(Family):
 
     @property
     def varies(self) -> bool:
-        """Whether each entity has a variance of its own."""
+        """Whether each entity has its own variance."""
         return isinstance(self.sigma2, np.ndarray) or self.sigma2 == PER_ENTITY
 
     @property

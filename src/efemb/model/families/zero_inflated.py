@@ -130,7 +130,7 @@ class ZeroInflated(Density):
 
     @property
     def varies(self) -> bool:
-        """Whether each entity has an exposure of its own."""
+        """Whether each entity has its own exposure."""
         return isinstance(self.exposure, (str, np.ndarray))
 
     @property

@@ -1,4 +1,4 @@
-"""Grouped: each group of rows has embeddings and intercepts of its own, close to shared ones."""
+"""Grouped: each group of rows has its own embeddings and intercepts, close to shared ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PerEntity: each entity has vectors of its own."""
+"""PerEntity: each entity has its own vectors."""
 
 from __future__ import annotations
 

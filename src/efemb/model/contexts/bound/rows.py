@@ -28,7 +28,7 @@ class RowBags(BoundContext):
         As in `Context`.
     members : csr_array (T, N), optional
         Values of the members of each row's bag. By default the row itself, in which case an
-        observation is taken out of its own context.
+        observation is removed from its own context.
     masked : csr_array (T, N), optional
         Stored entries are neither zero, target nor context.
     whole : Dataset, optional
