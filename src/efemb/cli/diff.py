@@ -31,9 +31,9 @@ def command(
 ) -> None:
     """Show what differs between two models.
 
-    For example models of two stores or two seasons. Nearest neighbors and complements of the items
-    in both are compared, the largest change first. Fits of the same data differ by their seeds:
-    with --again-a and --again-b, such differences are distinguished from changes.
+    Compares the nearest neighbors and complements of the items in both models, such as models of
+    two stores or two seasons, and lists the largest changes first. Fits of the same data differ by
+    their seeds: --again-a and --again-b distinguish such differences from changes.
 
     \b
       efemb diff summer winter
