@@ -87,8 +87,8 @@ def command(
 
     All are scored on the same held-out entries; differences are relative to the best, with errors
     over rows. Counts are scored by log-probability per unit (higher is better), real numbers by
-    squared error (lower). Counts also have recall@10, nDCG@10 and MRR@100, of the held-out item
-    among those that are not in its basket; --metric compares by one of them.
+    squared error (lower). For counts, recall@10, nDCG@10 and MRR@100 rank the held-out item among
+    those that are not in its basket; --metric compares by one of them.
 
     \b
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50

@@ -22,8 +22,8 @@ def command(
     """Show what each part of a basket contributes to an item.
 
     The contributions add up exactly to the inner product that determines the mean of the item. For
-    a basket model, the contribution of each item to the vectors, and its weight in the
-    item pairs.
+    a basket model, lists what each item contributes through the vectors, and its weight in the item
+    pairs.
 
     \b
       efemb explain model salsa beer=2 chips
