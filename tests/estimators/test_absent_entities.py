@@ -72,7 +72,7 @@ def test_the_first_data_must_have_every_entity() -> None:
     X = neurons()
     X[:, 2] = np.nan
     for fit in ("fit", "partial_fit"):
-        with pytest.raises(efemb.DataError, match=r"no observed value \(first: 2\)"):
+        with pytest.raises(efemb.DataError, match=r"without an observed value: 1 \(first: 2\)"):
             getattr(efemb.GaussianEmbedding(2, context=efemb.Neighbors(2)), fit)(X)
         labeled = efemb.Dataset(X, entities=LABELS)
         with pytest.raises(efemb.DataError, match=rf"first: {LABELS[2]!r}\).*take_entities"):
