@@ -108,7 +108,7 @@ def test_fit_is_scikit_learns_and_score_the_mean_log_density() -> None:
             {},
             np.where(np.arange(7) == 3, np.nan, signals()),
             efemb.DataError,
-            "no observed value .first: 3",
+            "without an observed value: 1 .first: 3",
         ),
         ({}, signals()[:, :, None], efemb.DataError, "one number per observation"),
         ({}, signals()[:1], efemb.DataError, "at least 2 rows"),
