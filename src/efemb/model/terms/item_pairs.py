@@ -69,7 +69,7 @@ class ItemPairs(CellTerm):
     >>> trips = efemb.Dataset([[1, 1, 0], [2, 1, 0], [0, 0, 1], [1, 3, 1]])
     >>> term = ItemPairs(penalty=1.0, n_neighbors=2).freeze(trips)
     >>> basket = term.bind(efemb.Dataset([[4, 0, 0]]))
-    >>> cells = basket.cells({"coefficient": np.ones(1)}, np.array([0]))
+    >>> cells = basket.cells({"coefficient": np.ones(1)}, np.array([0])).products
     >>> cells.ids.tolist(), cells.values.round(2).tolist()
     ([1, 2], [0.18, 0.06])
     """
