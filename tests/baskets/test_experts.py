@@ -131,16 +131,38 @@ def test_products_follow_the_size_of_the_context() -> None:
     gumbel[asked.member_cell, asked.member] = -np.inf
     asked = asked._replace(entity=(logits + gumbel).argmax(axis=1))
     sizes = np.array([1.0, 3.0, 10.0])
-    table = module._fit_products(asked, sizes, module.LOG_LINEAR, True)
+    table = module._fit_products(asked, sizes, module.LOG_LINEAR, absent=True)
     assert_allclose(table[:, module.VECTORS], [1.5, -1.5, -1.5], atol=0.3)
 
 
 def test_large_counts_weigh_more_among_all_items_than_as_the_next_item() -> None:
     asked = questions(90)
     often = np.where(asked.entity == 3, 1.0, 0.0)
-    heavy, heavier = (SizeMixture.fit([asked._replace(units=1.0 + often * n)]) for n in (2.0, 9.0))
-    for mixture in (heavy, heavier):
-        assert mixture.names[-2:] == heavy.names[-2:]
-    of_all, of_absent = (heavier.experts[:, i] - heavy.experts[:, i] for i in (-2, -1))
-    assert np.abs(of_all).max() > 0.01
-    assert np.abs(of_absent).max() == 0.0
+    sizes = np.array([1.0, 3.0, 10.0])
+    (heavy, names), (heavier, _) = (
+        module.propose_experts(asked._replace(units=1.0 + often * units), sizes, module.LOG_LINEAR)
+        for units in (2.0, 9.0)
+    )
+    change = dict(zip(names, np.abs(heavier - heavy).max(axis=(0, 2)), strict=True))
+    assert change.pop("product of all (all items)") > 0.01
+    assert set(change.values()) == {0.0}
+
+
+def test_two_products_are_found() -> None:
+    """Half of the questions follow one base, the others another: each product takes one."""
+    asked = questions(4000)
+    first = RNG.random(4000) < 0.5
+    bases = np.where(first, module.VECTORS, module.POPULARITY)
+    logits = 2.0 * asked.logs[np.arange(4000), bases]
+    gumbel = RNG.gumbel(size=logits.shape)
+    gumbel[asked.member_cell, asked.member] = -np.inf
+    asked = asked._replace(entity=(logits + gumbel).argmax(axis=1), units=np.ones(4000))
+    pair = (module.VECTORS, module.POPULARITY)
+    products, weights = module.fit_two_products(asked, pair)
+    near = np.ones((4000, 1))
+    single = module.fit_log_linear(asked, pair, absent=True)[None, None]
+    of_two = np.exp(module.own_log_shares(asked, products[None], near)[1]) @ weights
+    of_one = module.own_log_shares(asked, single, near)[1][:, 0]
+    assert np.log(of_two).mean() > of_one.mean() + 0.01
+    assert abs(weights.sum() - 1.0) < 1e-12
+    assert set(products[:, list(pair)].argmax(axis=1)) == {0, 1}

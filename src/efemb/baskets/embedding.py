@@ -53,8 +53,9 @@ class BasketEmbedding(Queries, BasketModel):
     contexts have a pseudo-count and are thinned in the fit (`Basket`), an item-item ridge
     regression (`EASE`), popularity, and, where the customer is known, the share of the item in the
     customer's other rows and a second embedding with terms of the customer. Experts are powers of
-    single parts and two products of all of them. The weights maximize the
-    likelihood of entries of held-out rows given whole and random short contexts; they are
+    single parts and products of all of them: one for all items; two for absent items, of which one
+    relies on the pairs and the other on the vectors (with known customers, one). The weights
+    maximize the likelihood of entries of held-out rows given whole and random short contexts; they are
     interpolated in the logarithm of the size.
 
     Where the customer is known, the mixture decides how likely any item is that the customer has

@@ -36,6 +36,9 @@ _EM_STEPS, _NEWTON_STEPS, _RIDGE = 1000, 8, 1e-3
 _PILOT_QUESTIONS = 600  # for coefficients of all sizes, which those of one size are shrunk to
 _SHRUNK_ENTRIES = 5.0  # how many entries that counts for
 _SMALL_STEP, _SMALL_CHANGE = 1e-4, 1e-5  # of log-linear coefficients, and of weights
+_PRODUCT_STEPS, _SMALL_GAIN = 20, 5e-4  # of the mixture of two products; of its mean log share
+_SHARPER = 1.5  # power of the second of two products, where they begin
+_SEVERAL_ITEMS, FEWEST_QUESTIONS = 3, 50  # of the contexts that two products are fitted to
 # Prior of the weights, in entries: for all experts alike, and for popularity.
 _EVEN_ENTRIES, _POPULAR_ENTRIES = 0.1, 2.0
 
@@ -202,7 +205,7 @@ def propose_experts(
 ) -> tuple[Floats, list[str]]:
     """Coefficients (S, E, F) at some sizes, and names, of the experts that are mixed.
 
-    bases : of the products, which are fitted at each size to the questions near it
+    bases : of the products; those of all items are fitted at each size to the questions near it
     """
     rows, names = [], []
     personal = {base: powers for base, powers in _PERSONAL_POWERS.items() if base in bases}
@@ -210,20 +213,32 @@ def propose_experts(
         for power in exponents:
             rows.append(np.tile(np.eye(len(BASES))[base] * power, (len(sizes), 1)))
             names.append(BASES[base] if len(exponents) == 1 else f"{BASES[base]}^{power:.2g}")
-    for absent in (False, True):
-        weighed = questions._replace(units=scope_weights(questions.units, absent=absent))
-        rows.append(_fit_products(weighed, sizes, bases, absent))
-        names.append(f"product of all ({'absent items' if absent else 'all items'})")
+    rows.append(_fit_products(questions, sizes, bases, absent=False))
+    names.append("product of all (all items)")
+    if HISTORY in bases:  # it leads this product, and new items have two of their own
+        weighed = questions._replace(units=scope_weights(questions.units, absent=True))
+        rows.append(_fit_products(weighed, sizes, bases, absent=True))
+        return np.stack(rows, axis=1), [*names, "product of all (absent items)"]
+    # Small contexts say too little to tell what predicts better.
+    longer = questions.size >= _SEVERAL_ITEMS
+    pilot = _thin_out(questions.take(longer) if longer.sum() >= FEWEST_QUESTIONS else questions)
+    products, _ = fit_two_products(pilot, bases)
+    rows += [np.tile(product, (len(sizes), 1)) for product in products]
+    names += ["first product (absent items)", "second product (absent items)"]
     return np.stack(rows, axis=1), names
 
 
+def _thin_out(questions: Questions) -> Questions:
+    """Evenly spread questions, few enough for coefficients of all sizes."""
+    step = max(1, -(-len(questions.entity) // _PILOT_QUESTIONS))
+    return questions.take(np.arange(len(questions.entity)) % step == 0)
+
+
 def _fit_products(
-    questions: Questions, sizes: Floats, bases: tuple[int, ...], absent: bool
+    questions: Questions, sizes: Floats, bases: tuple[int, ...], *, absent: bool
 ) -> Floats:
     """Coefficients (S, F) of products at some sizes, shrunk to those for all sizes together."""
-    step = -(-len(questions.entity) // _PILOT_QUESTIONS)
-    pilot = questions.take(np.arange(len(questions.entity)) % step == 0)
-    pooled = fit_log_linear(pilot, bases, absent=absent)
+    pooled = fit_log_linear(_thin_out(questions), bases, absent=absent)
     near, table = closeness(questions.size, sizes), []
     for i in range(len(sizes)):
         close = near[:, i] > 0
@@ -235,6 +250,45 @@ def _fit_products(
         prior = Target(pooled, _SHRUNK_ENTRIES / float(near[:, i].sum()))
         table.append(fit_log_linear(those, bases, absent=absent, prior=prior))
     return np.array(table)
+
+
+def fit_two_products(questions: Questions, bases: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Coefficients (2, F) and weights (2,) of the most likely mixture of products of powers.
+
+    Among absent items, by expectation maximization. The products begin unequally sharp; one ends
+    up relying on the pairs, which predict best where they are strong, the other on the vectors.
+    """
+    questions = questions._replace(units=scope_weights(questions.units, absent=True))
+    counted = questions.units / questions.units.mean()
+    first = fit_log_linear(questions, bases, absent=True)
+    products = moved = np.stack([first, _SHARPER * first])
+    near, weights, mean = np.ones((len(counted), 1)), np.full(2, 0.5), -np.inf
+    for _ in range(_PRODUCT_STEPS):
+        own = own_log_shares(questions, moved[None], near)[1]
+        joint = np.maximum(np.exp(own) * weights, 1e-300)
+        last, mean = mean, float(counted @ np.log(joint.sum(axis=1)) / counted.sum())
+        if mean > last:
+            products = moved
+        if mean - last < _SMALL_GAIN:
+            break
+        blame = counted[:, None] * joint / joint.sum(axis=1, keepdims=True)
+        weights = (blame.sum(axis=0) + _EVEN_ENTRIES) / (counted.sum() + 2 * _EVEN_ENTRIES)
+        moved = np.stack(
+            [
+                _newton_step(questions._replace(units=units), product, bases)
+                for units, product in zip(blame.T, products, strict=True)
+            ]
+        )
+    return products, weights
+
+
+def _newton_step(questions: Questions, product: Floats, bases: tuple[int, ...]) -> Floats:
+    """The coefficients after one step toward the largest mean log share of absent items, (F,)."""
+    prior = Target(np.zeros(len(BASES)), _RIDGE)
+    _, gradient, curvature = expand(questions, product, bases, True, prior)
+    moved = product.copy()
+    moved[list(bases)] += np.linalg.solve(curvature, gradient)
+    return moved
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,17 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.baskets.experts import (
-    BASES,
+    FEWEST_QUESTIONS,
     HISTORY,
     Questions,
     SizeMixture,
-    Target,
     closeness,
-    expand,
-    fit_log_linear,
+    fit_two_products,
     own_log_shares,
     scope_weights,
 )
 from efemb.model.objective import log_sums
 
-FEWEST_QUESTIONS = 50
-_EM_STEPS, _SMALL_GAIN = 20, 5e-4  # of the mean log share
-_SHARPER = 1.5  # power of one product, where both begin
-_EVEN_ENTRIES = 0.1  # prior of each weight
-_PRIOR = Target(np.zeros(len(BASES)), 1e-3)  # of the coefficients
 _LEAST = 1e-300
 NAMES = ("first product (new items)", "second product (new items)")
 
@@ -48,7 +41,9 @@ def fit_new_items(
         return None, gains
     # Among new items the history of a customer is popularity.
     bases = tuple(base for base in bases if base != HISTORY)
-    mixture = _fit_products(among_new(longest), bases)
+    products, weights = fit_two_products(among_new(longest), bases)
+    table = weights[None]
+    mixture = SizeMixture(products[None], NAMES, np.zeros(1), table, table)
     gained = np.sum([_measure_gains(part, mixture, usual) for part in about], axis=0)
     if gained[1] <= mixture.experts.shape[1] * (len(bases) + 1) - 1:
         return None, gains
@@ -65,45 +60,11 @@ def among_new(questions: Questions) -> Questions:
     )
 
 
-def _fit_products(asked: Questions, bases: tuple[int, ...]) -> SizeMixture:
-    """The most likely mixture of two products, by expectation maximization."""
-    asked = asked._replace(units=scope_weights(asked.units, absent=True))
-    counted = asked.units / asked.units.mean()
-    first = fit_log_linear(asked, bases, absent=True)
-    experts = moved = np.stack([first, _SHARPER * first])[None]  # (1, E, F): alike for all sizes
-    weights, mean = np.full(2, 0.5), -np.inf
-    for _ in range(_EM_STEPS):
-        joint = np.maximum(np.exp(_own_log_shares(asked, moved)[1]) * weights, _LEAST)
-        last, mean = mean, float(counted @ np.log(joint.sum(axis=1)) / counted.sum())
-        if mean > last:
-            experts = moved
-        if mean - last < _SMALL_GAIN:
-            break
-        blame = counted[:, None] * joint / joint.sum(axis=1, keepdims=True)
-        weights = (blame.sum(axis=0) + _EVEN_ENTRIES) / (counted.sum() + 2 * _EVEN_ENTRIES)
-        moved = experts.copy()
-        for i in range(2):
-            moved[0, i] += _newton_step(asked._replace(units=blame[:, i]), moved[0, i], bases)
-    table = weights[None]
-    return SizeMixture(experts, NAMES, np.zeros(1), table, table)
-
-
-def _newton_step(asked: Questions, coefficients: Floats, bases: tuple[int, ...]) -> Floats:
-    """Toward the largest weighted mean log share, (F,)."""
-    _, gradient, curvature = expand(asked, coefficients, bases, True, _PRIOR)
-    step = np.zeros(len(BASES))
-    step[list(bases)] = np.linalg.solve(curvature, gradient)
-    return step
-
-
-def _own_log_shares(asked: Questions, experts: Floats) -> tuple[Floats, Floats]:
-    return own_log_shares(asked, experts, np.ones((len(asked.entity), 1)))
-
-
 def _measure_gains(few: Questions, mixture: SizeMixture, usual: SizeMixture) -> list[float]:
     """Sums over questions about new items of what log shares rise by, in both scopes."""
     among, near = among_new(few), closeness(few.size, usual.sizes)
-    own = np.exp(_own_log_shares(among, mixture.experts)[1]) @ mixture.of_absent[0]
+    alike = np.ones((len(few.entity), 1))  # products do not depend on the size
+    own = np.exp(own_log_shares(among, mixture.experts, alike)[1]) @ mixture.of_absent[0]
     within = np.minimum(own_log_shares(among, usual.experts, near)[1], 0.0)
     gains = []
     for logs, absent in zip(own_log_shares(few, usual.experts, near), (False, True), strict=True):
