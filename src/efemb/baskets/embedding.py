@@ -55,8 +55,8 @@ class BasketEmbedding(Queries, BasketModel):
     customer's other rows and a second embedding with terms of the customer. Experts are powers of
     single parts and products of all of them: one for all items; two for absent items, of which one
     relies on the pairs and the other on the vectors (with known customers, one). The weights
-    maximize the likelihood of entries of held-out rows given whole and random short contexts; they are
-    interpolated in the logarithm of the size.
+    maximize the likelihood of entries of held-out rows given whole and random short contexts; they
+    are interpolated in the logarithm of the size.
 
     Where the customer is known, the mixture decides how likely any item is that the customer has
     not bought before; which of these it is, is predicted by a mixture of two products of the parts
