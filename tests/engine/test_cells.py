@@ -89,7 +89,8 @@ def test_nothing_beyond_the_rows_is_added_up(monkeypatch: pytest.MonkeyPatch) ->
     """Room beyond them is never set: were it used, this would overflow, which is an error here."""
 
     def filled(pool: Workers, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        return np.full(shape, np.finfo(dtype).max, dtype)
+        limits = np.iinfo if np.issubdtype(dtype, np.integer) else np.finfo
+        return np.full(shape, limits(dtype).max, dtype)
 
     monkeypatch.setattr(Workers, "buffer", filled)
     X, narrow = sparse_counts("p-emb", 1024), Tuning(tile_bytes=1)

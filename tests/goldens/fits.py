@@ -30,6 +30,19 @@ TABLE, SPARSE_TABLE = (
     efemb.Dataset(values, rows={"week": np.arange(len(COUNTS)) % 3}, cells={"price": PRICES})
     for values in (COUNTS, sparse.csr_array(SPARSE_COUNTS))
 )
+OFFERS = efemb.data.CellTable(
+    sparse.csr_array(np.random.default_rng(6).random((3, COUNTS.shape[1])) < 0.2, dtype=float),
+    by="week",
+    groups=range(3),
+)
+SPARSE_OFFERS = efemb.Dataset(
+    COUNTS, rows={"week": np.arange(len(COUNTS)) % 3}, cells={"offer": OFFERS}
+)
+# Rows that hold other items than when the history was learned.
+PAST, CHANGED = (
+    efemb.Dataset(counts, rows={"user": np.arange(len(counts)) % 20, "row": np.arange(len(counts))})
+    for counts in (COUNTS[::-1].copy(), COUNTS)
+)
 NEURONS = neurons(80, 50)
 POSITIONS = np.random.default_rng(1).normal(size=(50, 3))
 
@@ -78,6 +91,10 @@ KERNEL_FITS: dict[str, Fit] = {
         P, SPARSE_HISTORY, terms=[efemb.RowVectors("user", 3), efemb.History("user", kappa=9.0)]
     ),
     "offsets, sparse": rows(P, SPARSE_HISTORY, terms=[efemb.History("user", kappa=9.0)]),
+    "offsets, changed rows": rows(
+        P, CHANGED, terms=[efemb.History("user", kappa=9.0).freeze(PAST)]
+    ),
+    "offsets by cell": rows(P, SPARSE_OFFERS, terms=[efemb.CellCovariate("offer")]),
     "offsets by group": rows(P, TABLE, terms=[efemb.CellCovariate("price", log=True)]),
     "offsets by group, sparse": rows(
         P, SPARSE_TABLE, terms=[efemb.CellCovariate("price", log=True)], n_jobs=2

@@ -106,13 +106,13 @@ def change_dealt(
 ) -> None:
     """Values of the cells of some rows that differ from those of the table, after `deal_cells`.
 
-    The rows descend; the cells of tile j end at end[j].
+    The rows ascend; the cells of tile j end at end[j].
     """
     edges, starts, code = rows
     own_ptr, _, own_values, own_cells, place = changes
     width, t = edges[1] - edges[0], len(code)
     cursor = end.copy()
-    for i in range(len(some)):
+    for i in range(len(some) - 1, -1, -1):
         while t > some[i]:
             t -= 1
             row = starts[code[t]]

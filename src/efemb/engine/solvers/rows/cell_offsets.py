@@ -76,7 +76,7 @@ class CellList:
         """Lay the cells into tiles from `begin` on; returns where they end."""
         rows, end = (edges, self.cut(edges), self.rows.code), begin.copy()
         deal_cells(rows, pitch, end, self.ptr, self.ids, self.values, where, dealt)
-        stale = np.flatnonzero(self.stale)[::-1]
+        stale = np.flatnonzero(self.stale)
         if len(stale):
             change_dealt(rows, end, self.ptr, self.ids, stale, _changes(self.rows), dealt)
         return end
