@@ -11,6 +11,7 @@ from efemb.cli._output import show_fields, show_json
 
 SHOWN = 5
 OF_BASKETS = ("pairs", "history", "held_out_score")
+OF_VECTORS = ("passes", "seconds", "best_validation")  # of which a mixture has others as a whole
 
 
 def command(model: of.Model, as_json: of.Json = False) -> None:
@@ -23,7 +24,11 @@ def command(model: of.Model, as_json: of.Json = False) -> None:
     loaded = efemb.load(model)
     fields = describe_model(embedding_of(loaded, model))
     if loaded.fitted() is not loaded:  # a mixture, of which the vectors are one part
+        of_vectors = {
+            f"{name}_of_vectors": fields.pop(name) for name in OF_VECTORS if name in fields
+        }
         fields = {"model": type(loaded).__name__, "vectors": fields.pop("model"), **fields}
+        fields |= of_vectors
     report = getattr(loaded, "report_", {})
     fields |= {name: report[name] for name in OF_BASKETS if name in report}
     if as_json:
