@@ -23,6 +23,10 @@ MINUTES ?= 10
 
 BASE ?= HEAD~1
 
+# Tests start hundreds of processes: each would compile every module without cached byte code.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/pycache
+
 .PHONY: help venv demo test test-fast test-browser test-cluster fuzz lint check goldens bench bench-compare docs fmt dist clean
 
 help:
@@ -68,9 +72,10 @@ test: $(READY)
 	@echo "== tests"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov --cov-report=term $(ARGS)
 
-# Doctests and coverage are left to `make test`.
+# Doctests, coverage, slow tests and most examples are left to `make test`.
 test-fast: $(READY)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" \
+	  --hypothesis-profile=quick tests $(ARGS)
 
 # Playwright drives the chromium of the system, which is installed on Debian only. Types of the page's
 # modules are checked if node is installed.

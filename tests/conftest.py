@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -22,7 +23,20 @@ settings.register_profile(
 )
 # The same examples in every run, so that a red build means a change and not a throw of dice.
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects slow tests
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All but each n-th case of a test marked ``quick_one_in(n)`` is slow."""
+    n_seen: Counter[str] = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("quick_one_in"):
+            test = item.nodeid.partition("[")[0]
+            if n_seen[test] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            n_seen[test] += 1
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ def conditioned(gap: Any, covariance: Any) -> tuple[Any, Any]:
     return mean, variance
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.floats(0.0, 1.0))
 def test_any_pattern_of_missing_numbers(seed: int, size: int, share: float) -> None:
     rng = np.random.default_rng(seed)

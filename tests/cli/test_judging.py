@@ -197,6 +197,7 @@ def test_evaluate_is_beside_a_rival_of_the_same_measure(run, counts: Path, tmp_p
     assert found["mean_squared_error", "entry"] == pytest.approx(X.var(axis=0).mean(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_kilograms_beside_pieces(run, trips: Path, tmp_path: Path) -> None:
     lines = trips.read_text("utf-8").splitlines()
     weighed = [line.removesuffix(",1") + (",0.5" if line.endswith(",1") else "") for line in lines]

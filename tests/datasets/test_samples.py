@@ -25,6 +25,7 @@ def test_they_are_small_and_whole() -> None:
         assert there.place == "package"
 
 
+@pytest.mark.slow
 def test_they_are_drawn_by_the_simulators() -> None:
     for name, draw in (("trips.csv.gz", "draw_trips"), ("text.txt.gz", "draw_text")):
         packed = (make_samples.FOLDER / name).read_bytes()

@@ -48,6 +48,7 @@ def test_a_masked_entry_is_not_a_zero_either() -> None:
     assert np.abs(masked.embedding_ - zeros.embedding_).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_the_own_hold_out_leaves_every_entry_a_context() -> None:
     """Of 16 rows of two, two entries are held out; with some seeds both would be of one row."""
     X = np.array([[2, 1], [3, 3], [4, 1], [1, 2]] * 4)

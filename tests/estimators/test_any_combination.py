@@ -203,6 +203,7 @@ def reasons(model: Any, data: Any) -> list[str]:
     return [reason for reason, holds in REASONS.items() if holds(model, data)]
 
 
+@pytest.mark.quick_one_in(4)
 @pytest.mark.filterwarnings("ignore:a missing value counts as 0")
 @pytest.mark.parametrize("seed", range(N_SETTINGS))
 def test_what_is_not_refused_fits_predicts_and_continues(seed: int) -> None:

@@ -158,6 +158,7 @@ def test_score_beats_the_unigram_on_new_text(name: str, fitted: dict[str, Any]) 
     assert -2.2 < score < -np.log(5) + 0.02
 
 
+@pytest.mark.quick_one_in(4)
 @pytest.mark.parametrize("name", MODELS)
 def test_documents_are_told_apart(name: str, fitted: dict[str, Any]) -> None:
     model = fit_once(name, fitted)

@@ -40,7 +40,11 @@ MODELS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+SLOW = {"baskets": pytest.mark.slow}
+PARAMS = [pytest.param(name, marks=SLOW.get(name, ())) for name in MODELS]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A model that was saved and loaded: both answer alike, or the next test fails."""
     fitted = MODELS[request.param].fit(trips())

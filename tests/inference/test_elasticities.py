@@ -43,6 +43,7 @@ def model() -> Any:
     return efemb.PoissonEmbedding(1, random_state=0, terms=terms, **options).fit(DATA)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_planted_elasticities(model: Any) -> None:
     table = model.elasticity(LABELS, errors=model.laplace(DATA))
     off = (table["elasticity"] - ELASTICITY) / table["standard_error"]

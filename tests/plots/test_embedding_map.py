@@ -106,12 +106,14 @@ def test_without_counts_the_longest_vectors_are_labeled_first() -> None:
     assert texts_of(embedding_map(vectors, labels=2, unit=False)) == ["b", "c"]
 
 
+@pytest.mark.slow
 def test_labels_can_be_chosen_by_name() -> None:
     ax = embedding_map(baskets(), labels=["_item_4", "_item_0"])
     assert texts_of(ax) == [" _item_4", " _item_0"]
     assert texts_of(embedding_map(baskets(), labels="_item_4")) == [" _item_4"]
 
 
+@pytest.mark.slow
 def test_where_one_label_has_no_room_the_next_takes_its_place() -> None:
     same = np.concatenate([np.ones((30, 2)), [[1.0, -1.0]]])
     counts = np.arange(31, 0, -1)
@@ -276,6 +278,7 @@ def test_groups_by_label() -> None:
     assert colors_of(ax) == {HUES[0].lower(): 2, "#999999": 38}
 
 
+@pytest.mark.slow
 def test_small_groups_are_put_together() -> None:
     groups = [f"group {i % 10}" for i in range(40)]
     ax = embedding_map(baskets(), groups=groups)
@@ -292,6 +295,7 @@ def test_bad_groups_are_refused() -> None:
         embedding_map(baskets(), groups="dairy")
 
 
+@pytest.mark.slow
 def test_large_maps_are_pixels_in_vector_files() -> None:
     rng = np.random.default_rng(0)
     vectors = LabeledVectors(efemb.Vocabulary(range(3000)), rng.normal(size=(3000, 3)))
@@ -328,6 +332,7 @@ def test_the_title_says_what_is_drawn() -> None:
         assert part in title
 
 
+@pytest.mark.slow
 def test_names_of_groups_are_at_their_members_and_cover_nothing_written() -> None:
     rng = np.random.default_rng(0)
     spots = np.array([[0.0, 0, 9], [9.0, 0, 0], [0, 9.0, 0]])

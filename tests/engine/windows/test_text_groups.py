@@ -95,6 +95,7 @@ def test_a_plain_model_is_where_groups_may_begin(corpus: Corpus) -> None:
     assert moved.score(corpus) > still.score(corpus) + 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [Grouped("era", 1e9), Dynamic("year", precision=1e9)])
 def test_a_strong_prior_gives_the_plain_model(structure: Any, corpus: Corpus) -> None:
     plain = fit(corpus)

@@ -84,6 +84,7 @@ def choices() -> list[Any]:
     ]
 
 
+@pytest.mark.quick_one_in(3)
 @pytest.mark.parametrize(
     ("family", "combine", "scale", "intercept", "prior", "tied", "positional"), choices()
 )

@@ -71,6 +71,7 @@ def test_cbow_is_multinomial_regression(scale: str) -> None:
     assert_allclose(value, log_p - 0.5 * PRECISION * (theirs.coef_**2).sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["none", "items"])
 def test_poisson_text_is_a_poisson_regression_a_word(scale: str) -> None:
     """Our identity link is their log link: the mean is exp(u)."""

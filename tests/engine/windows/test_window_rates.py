@@ -124,6 +124,7 @@ def test_a_pass_over_a_part_of_the_text_carries_the_whole_prior() -> None:
     assert_allclose((target, bag), (2.0, 2.0), rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_a_pass_over_thinned_text_carries_the_whole_prior(how: str) -> None:
     """Fewer visits, each with more of it; how many neighbors are left can only be expected."""

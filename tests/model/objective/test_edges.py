@@ -61,6 +61,7 @@ def _name(case: Case) -> str:
     return case.name
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("case", _each(n_dims=2), ids=_name)
 def test_vector_data(case: Case) -> None:
     expected = Expected(case)
@@ -68,6 +69,7 @@ def test_vector_data(case: Case) -> None:
         check_solver(expected, solver)
 
 
+@pytest.mark.quick_one_in(7)
 @pytest.mark.parametrize("case", _each(missing=True) + _each(missing=True, n_dims=2), ids=_name)
 def test_missing_values(case: Case) -> None:
     expected = Expected(case)
@@ -90,6 +92,7 @@ def _with_intercept_prior() -> list[Case]:
     return [case for case in signed if case.link != "log"][::3] + positive[::3]
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("case", _with_intercept_prior(), ids=_name)
 def test_intercept_prior(case: Case) -> None:
     expected = Expected(case)
@@ -97,6 +100,7 @@ def test_intercept_prior(case: Case) -> None:
         check_solver(expected, solver)
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("case", _each()[::2], ids=_name)
 def test_every_solver_keeps_to_its_rule(case: Case) -> None:
     """The automatic choice agrees; a solver that does not apply raises ParameterError."""
@@ -105,6 +109,7 @@ def test_every_solver_keeps_to_its_rule(case: Case) -> None:
         check_solver(expected, solver)
 
 
+@pytest.mark.quick_one_in(3)
 @pytest.mark.parametrize("case", [c for c in _each() if c.kind == "basket"], ids=_name)
 def test_sparse_rows_are_the_same_data(case: Case) -> None:
     expected = Expected(case)

@@ -151,6 +151,7 @@ def test_items_that_were_never_sold(structure: Any, make: Any, tmp_path: Path) -
     assert efemb.load(tmp_path / "model").similar("i0") == new.similar("i0")
 
 
+@pytest.mark.slow
 def test_intercepts_of_new_items_are_those_of_their_kind() -> None:
     data = shop(4000)
     model = efemb.PoissonEmbedding(1, structure=efemb.Tree(["kind"]), random_state=0).fit(data)
@@ -161,6 +162,7 @@ def test_intercepts_of_new_items_are_those_of_their_kind() -> None:
     assert np.exp(new.parameters.intercept[-1]) == pytest.approx(means.mean(), rel=0.35)
 
 
+@pytest.mark.slow
 def test_terms_of_new_items() -> None:
     data = shop(600)
     homes = [f"h{i}" for i in np.arange(600) % 30]

@@ -58,6 +58,7 @@ def test_a_wrong_transpose_is_found() -> None:
         checks.check_structure(Wrong(), N, DATA)
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("rows", [None, np.array([0, 4, 3, 9, 20])], ids=["all", "some"])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", GROUPED)

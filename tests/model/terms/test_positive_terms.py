@@ -128,6 +128,7 @@ def fit(data: efemb.Dataset, **options: Any) -> efemb.AdditivePoissonEmbedding:
     return efemb.AdditivePoissonEmbedding(2, terms=terms, random_state=0, **options).fit(data)
 
 
+@pytest.mark.slow
 def test_a_fit_learns_who_shops_with_positive_vectors() -> None:
     train, test = planted().split(test=0.3, seed=0)
     known, plain = fit(train), efemb.AdditivePoissonEmbedding(2, random_state=0).fit(train)
@@ -146,6 +147,7 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
         assert_array_equal(array, fits[1][name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_scores_are_shares_of_the_means_that_conditional_gives() -> None:
     """Of each entry among all items, with the row as context less the entry, by the definition."""
     data = planted(80)

@@ -68,6 +68,7 @@ def value_and_gradient(
     return value, space.pull_back(at, gradient)
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize(("family", "term"), PAIRS)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 @pytest.mark.parametrize("rows", [None, np.array([0, 4, 3, 9, 20])], ids=["all", "some"])

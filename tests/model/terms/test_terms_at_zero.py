@@ -89,6 +89,7 @@ def check(term: Term, family: Any, values: Any, solver: str, dtype: Any, **optio
     assert_array_equal(u, same_u)
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("family", "term"), PAIRS)
 @pytest.mark.parametrize("solver", SOLVERS)
