@@ -183,6 +183,7 @@ def test_counts_have_log_means_and_real_numbers_densities() -> None:
         Popularity().fit([[1, 2], [3, 0]]).log_densities([[1, 2], [3, 0]])
 
 
+@pytest.mark.quick_one_in(5)
 @parametrize_with_checks(
     [
         Popularity(),

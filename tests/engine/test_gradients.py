@@ -36,6 +36,7 @@ def expected(
     return plain.value(*arguments), plain.gradient(*arguments)
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 @pytest.mark.parametrize("solver", ["rows", "generic"])
 @pytest.mark.parametrize("model", sorted(models.MODELS))

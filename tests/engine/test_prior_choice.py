@@ -137,6 +137,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("unit", [1.0, 1000.0, 1e-3])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 @pytest.mark.parametrize("shape", SHAPES)

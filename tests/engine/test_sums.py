@@ -47,6 +47,7 @@ def evaluate(spec: Spec, name: str, at: Parameters, rows: Any, **options: Any) -
         return value, space.pull_back(at, gradient), solver
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize("rows", [None, np.array([3, 4, 0, 9, 29, 10])], ids=["all", "some"])
 @pytest.mark.parametrize("family", ["poisson", "bernoulli", "gaussian", "negative-binomial"])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])

@@ -142,6 +142,7 @@ def test_warm_start_keeps_the_words_of_the_model() -> None:
     assert model.report_["tokens_dropped"] == 27
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_partial_fit_is_one_pass_at_a_time(name: str) -> None:
     model = MODELS[name]().partial_fit(TEXT)

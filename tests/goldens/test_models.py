@@ -46,6 +46,7 @@ def test_saved_model_gives_the_answers_it_gave(folder: Path) -> None:
         assert close(answer, golden), (question, answer, golden)
 
 
+@pytest.mark.quick_one_in(4)
 @pytest.mark.parametrize("folder", MODELS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_saved_model_is_saved_again(folder: Path, tmp_path: Path) -> None:
     asked = asked_of(folder)
@@ -55,6 +56,7 @@ def test_saved_model_is_saved_again(folder: Path, tmp_path: Path) -> None:
     assert close(ask(model, "labels", asked), asked["answers"]["labels"])
 
 
+@pytest.mark.quick_one_in(4)
 @pytest.mark.parametrize("folder", MODELS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_an_estimator_continues_from_a_saved_model(folder: Path) -> None:
     model, asked = efemb.load(folder), asked_of(folder)

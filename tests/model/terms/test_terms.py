@@ -94,6 +94,7 @@ def test_gradients_by_finite_differences(family: str, scale: str, term: str, row
             assert gradient.named()[name][index] == pytest.approx(slope, rel=1e-5, abs=1e-6), name
 
 
+@pytest.mark.quick_one_in(5)
 @pytest.mark.parametrize(("family", "term"), [pair for pair in PAIRS if pair[0] != "categorical"])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 def test_solver_rows_is_solver_generic(family: str, scale: str, term: str) -> None:
