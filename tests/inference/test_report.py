@@ -324,6 +324,7 @@ def test_odd_columns_are_named() -> None:
     assert centered.numbers["uncentered"] == 0
     assert "constant: 1 (7)" in centered.text
     assert "mostly missing: 1 (0)" in centered.text
+    assert centered.advice.startswith("Drop constant columns. Drop columns with hardly any value")
     assert report(gaussian(recorded()[:, :7]), recorded()[:, :7])["columns"].level == "ok"
 
 

@@ -204,21 +204,25 @@ def check_columns(fitted: FittedEmbedding, data: Dataset) -> list[Finding]:
         "centered": centered,
     }
     problems = [
-        (f"constant: {_names(fitted, constant)}", constant.any()),
-        (f"mostly missing: {_names(fitted, missing > MOSTLY)}", (missing > MOSTLY).any()),
-        (f"far from 0 on average: {_names(fitted, uncentered)}", numbers["uncentered"]),
+        (f"constant: {_names(fitted, constant)}", constant.any(), "Drop constant columns."),
+        (
+            f"mostly missing: {_names(fitted, missing > MOSTLY)}",
+            (missing > MOSTLY).any(),
+            "Drop columns with hardly any value; what is missing elsewhere is not imputed.",
+        ),
+        (
+            f"far from 0 on average: {_names(fitted, uncentered)}",
+            numbers["uncentered"],
+            "A missing member counts as 0, far from its mean: use GaussianEmbedding(center=True), "
+            "or subtract the means.",
+        ),
     ]
-    texts = [text for text, applies in problems if applies]
+    texts = [text for text, applies, _ in problems if applies]
     if not texts:
         words = "measured from their means" if centered else "close to 0 on average"
         text = f"All columns vary, are mostly observed, and are {words}."
         return [Finding("columns", "ok", text, numbers=numbers)]
-    advice = "Nothing can be learned about such columns: drop them."
-    if numbers["uncentered"]:
-        advice = (
-            "A missing member counts as 0, far from its mean: use GaussianEmbedding(center=True), "
-            "or subtract the means."
-        )
+    advice = " ".join(words for _, applies, words in problems if applies)
     return [Finding("columns", "warning", f"Columns {'; '.join(texts)}.", advice, numbers)]
 
 
