@@ -208,7 +208,7 @@ def check_columns(fitted: FittedEmbedding, data: Dataset) -> list[Finding]:
         (
             f"mostly missing: {_names(fitted, missing > MOSTLY)}",
             (missing > MOSTLY).any(),
-            "Drop columns with hardly any value; what is missing elsewhere is not imputed.",
+            "Drop columns with hardly any value.",
         ),
         (
             f"far from 0 on average: {_names(fitted, uncentered)}",
