@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,49 @@ def test_a_cluster_of_processes_fits_from_lines(
     again = run(capsys, "fit", store, "--checkpoint", run_folder, "--out", model, *fit, *fewer)
     assert json.loads(again.out)["passes"] == 2
     assert "objective" not in again.err
+
+
+KILL = """
+import signal, sys
+from functools import partial
+from pathlib import Path
+import pytest
+from efemb.cli import main
+from shards import hooks
+
+if __name__ == "__main__":
+    monkeypatch = pytest.MonkeyPatch()
+    for phase in ("store", "train"):
+        marker = Path(sys.argv[1]) / f"{phase}-died"
+        hooks.harm_tasks(monkeypatch, phase, partial(hooks.signal_once, marker, signal.SIGKILL))
+    main(sys.argv[2:])
+"""
+
+
+def test_a_worker_that_dies_is_one_plain_line(lines: Path, tmp_path: Path) -> None:
+    """One is killed while the store is made and one in the fit; Dask's own lines are not shown."""
+    (tmp_path / "kill.py").write_text(KILL)
+    columns = ("--basket", "trip", "--item", "what", "--count", "n", "--min-count", 1)
+    places = ("--store", tmp_path / "store", "--out", tmp_path / "model")
+    fit = ("--model", "p-emb", "-k", 2, "--max-iter", 1, "--jobs", 1, "--cluster", "local:2")
+    options = (*columns, *places, *fit, "--replicas", 2)
+    command = [sys.executable, tmp_path / "kill.py", tmp_path, "fit", f"{lines}/*.csv", *options]
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    done = subprocess.run(
+        [str(argument) for argument in command],
+        check=False,
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all((tmp_path / f"{phase}-died").exists() for phase in ("store", "train"))
+    assert "distributed" not in done.stderr
+    line = "a worker was lost: the tasks ran again elsewhere, with the same result"
+    # While the store is made; above the progress bar; and in the end.
+    assert done.stderr.splitlines().count(line) == 3
+    assert done.stderr.splitlines()[-1] == line
 
 
 def test_lines_beyond_memory_become_shards_by_themselves(

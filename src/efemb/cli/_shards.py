@@ -15,6 +15,7 @@ from efemb.cli._inputs import Reading
 from efemb.cli._models import choose_components, choose_model, make_model, warnings_as_remarks
 from efemb.cli._output import Say
 from efemb.data import memory
+from efemb.data.store.executors import describe_lost
 from efemb.errors import EfembError, ParameterError
 
 # Bytes of memory per byte of the file, as measured for 100 bytes per line.
@@ -97,6 +98,12 @@ def _report(report: dict[str, Any], say: Say) -> None:
         f"{report['lines_stored']:,} lines of {report['baskets']:,} baskets stored; dropped "
         f"{report['items_dropped']:,} items and {report['baskets_dropped']:,} baskets"
     )
+    _report_lost(report, say)
+
+
+def _report_lost(report: dict[str, Any], say: Say) -> None:
+    if deaths := report.get("deaths"):
+        say(describe_lost(deaths))
 
 
 @dataclass(frozen=True)
@@ -192,6 +199,7 @@ def fit_from_shards(
 
                 n = 8 if run.replicas is None else run.replicas
                 dask.fit(model, store, client=client, n_replicas=n, checkpoint=run.checkpoint)
+    _report_lost(model.report_, say)
     summary = {"model": name, "components": k, "passes": model.n_iter_}
     summary |= {"seconds": time.perf_counter() - start}
     if store.test_shards and sum(shard.n_rows for shard in store.test_shards):

@@ -30,6 +30,9 @@ REUSE = {
     f"{_ENVIRON}.MALLOC_TRIM_THRESHOLD_": 1 << 28,
     f"{_ENVIRON}.MALLOC_MMAP_THRESHOLD_": 1 << 25,
 }
+# Dask warns about workers that are slow to stop, also after good runs. Those that die are counted
+# and reported by the executor; errors of tasks are raised with their traces.
+QUIET = "ERROR"
 SHARE_OF_LIMIT = 0.6  # of a worker's memory: a nanny kills at 95%, and states cannot be spilled
 
 
@@ -70,6 +73,7 @@ def start_local(**options: Any) -> Iterator[Any]:
 
     distributed = require_distributed()
     usual: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
+    usual["silence_logs"] = QUIET
     with (
         dask.config.set({**REUSE, **PATIENCE}),
         distributed.LocalCluster(**{**usual, **options}) as local,

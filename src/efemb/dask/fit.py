@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,14 @@ def prepare(
     Returns
     -------
     ShardStore
-        With the same bits as that of `efemb.shards.prepare`.
+        With the same bits as that of `efemb.shards.prepare`; its `report` also says the number of
+        `deaths` of workers.
     """
     client = find_client(client)
     check_alike(client, mixed_cpus=True)
     executor = DaskExecutor(client, os.fspath(store), mixed_cpus=True)
-    return shards.prepare(source, store, **options, executor=executor)
+    prepared = shards.prepare(source, store, **options, executor=executor)
+    return replace(prepared, report={**prepared.report, "deaths": executor.lost})
 
 
 def fit(

@@ -73,7 +73,7 @@ class Callbacks:
             getattr(callback, "close", _do_nothing)()
 
     def announce(self, text: str) -> None:
-        """Report what is known before the fit begins."""
+        """Report what is known before the fit begins, and workers that were lost."""
         for callback in self.callbacks:
             getattr(callback, "announce", _do_nothing)(text)
 

@@ -107,7 +107,7 @@ def fit_shards(
     own = _arrays_of_one_shard(spec, store)
     plan = replace(plan, n_shards=layout.n_replicas, deterministic=True, of_one_shard=own)
     loop = Loop(
-        ShardedBackend(executor, job, plan, layout, measured, work / "rounds"),
+        ShardedBackend(executor, job, plan, layout, measured, work / "rounds", callbacks.announce),
         plan,
         patience=options.n_iter_no_change,
         tol=options.tol,

@@ -39,6 +39,12 @@ class Executor(Protocol):
         ...
 
 
+def describe_lost(number: int) -> str:
+    """One line for whoever watches: workers died, and it made no difference."""
+    who = "a worker was" if number == 1 else f"{number} workers were"
+    return f"{who} lost: the tasks ran again elsewhere, with the same result"
+
+
 class SerialExecutor:
     """One task after the other in this process; every other executor must give its results."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.data.store.executors import Executor, InterruptedTasksError
+from efemb.data.store.executors import Executor, InterruptedTasksError, describe_lost
 from efemb.engine.backends.base import Backend
 from efemb.engine.backends.states import (
     Paths,
@@ -77,6 +78,7 @@ class ShardedBackend(Backend):
     """Runs a pass as rounds of tasks; to the loop a pass is a single round of a single shard.
 
     work : folder of the states that tasks exchange, which every worker sees
+    announce : prints a line about lost workers
     """
 
     def __init__(
@@ -87,14 +89,15 @@ class ShardedBackend(Backend):
         layout: Layout,
         measured: Measured,
         work: Path,
+        announce: Callable[[str], None],
     ) -> None:
         self.executor, self.job, self.plan, self.layout = executor, job, plan, layout
-        self.measured, self.work = measured, work
+        self.measured, self.work, self.announce = measured, work, announce
         # To a task every shard is a round, and a step that decays does so over all of them.
         self.task_plan = replace(plan, n_rounds=plan.n_rounds * layout.n_places)
         self.n_observed = measured.n_observed
         self.rounds_between_scores = 1
-        self.status = ""
+        self.status, self._lost = "", 0
         self.n_parts = count_parts(plan.space, job.dtype, layout.n_replicas)
         self._written: tuple[Parameters, Paths] | None = None
 
@@ -125,7 +128,7 @@ class ShardedBackend(Backend):
             share = sum(len(task.shards) for task in tasks)
             watched = self._watch_round(watch, tasks, done)
             try:
-                trained = self.executor.run("train", train, tasks, watched)
+                trained = self._run("train", train, tasks, watched)
             except InterruptedTasksError:
                 break
             last = self._merge(last, trained, self._paths(folder / f"round-{turn}"))
@@ -137,6 +140,20 @@ class ShardedBackend(Backend):
         self._written = (ended.parameters, last)
         objective = data_term + self.plan.space.log_prior(ended.parameters)
         return [Update(ended.theta, ended.parameters, ended.optimizer, ended.steps, objective)]
+
+    def _run(
+        self,
+        phase: str,
+        function: Callable[[Any], Any],
+        tasks: Sequence[Any],
+        watch: Watch | None = None,
+    ) -> list[Any]:
+        """The outcomes of a phase; says once that workers were lost before its end."""
+        outcomes = self.executor.run(phase, function, tasks, watch)
+        if lost := self.executor.lost - self._lost:
+            self.announce(describe_lost(lost))
+        self._lost += lost
+        return outcomes
 
     def _watch_round(self, watch: Watch, tasks: Sequence[TrainTask], before: int) -> Watch:
         n_shards, here = len(self.layout.shards), sum(len(task.shards) for task in tasks)
@@ -163,7 +180,7 @@ class ShardedBackend(Backend):
             )
             for part in range(self.n_parts)
         ]
-        self.executor.run("reduce", reduce, tasks)
+        self._run("reduce", reduce, tasks)
         return target
 
     def _paths(self, path: Path) -> Paths:
@@ -178,16 +195,13 @@ class ShardedBackend(Backend):
 
     def evaluate(self, state: TrainState) -> float:
         """Sum over the shards, in their order."""
-        return sum(
-            value
-            for values in self.executor.run("evaluate", evaluate, self._score_tasks(state))
-            for value in values
-        )
+        outcomes: list[list[float]] = self._run("evaluate", evaluate, self._score_tasks(state))
+        return sum(value for values in outcomes for value in values)
 
     def evidence(self, state: TrainState) -> tuple[Floats, Floats]:
         """Sum over the shards, in their order."""
         total, weight = np.zeros((2, self.plan.space.n_entities))
-        for sums in self.executor.run("evidence", weigh_evidence, self._score_tasks(state)):
+        for sums in self._run("evidence", weigh_evidence, self._score_tasks(state)):
             for of_shard in sums:
                 total, weight = total + of_shard[0], weight + of_shard[1]
         return total, weight
@@ -201,7 +215,9 @@ class ShardedBackend(Backend):
         """Scores of the shards, each with the weight of what it holds out, in their order."""
         if not self.measured.held_out:
             return None
-        outcomes = self.executor.run("score", score, self._score_tasks(state))
+        outcomes: list[list[tuple[float, float]]] = self._run(
+            "score", score, self._score_tasks(state)
+        )
         parts = [part for outcome in outcomes for part in outcome]
         return sum(total for total, _ in parts) / sum(weight for _, weight in parts)
 
