@@ -39,6 +39,7 @@ FINE = 600  # pixels per inch for measuring texts
 SNAP = 1.09  # factor by which a text may become wider at a lower resolution
 STEPS = (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5)  # half lines from the center of a group
 BOLD = 1.15  # width of bold letters relative to normal ones
+CONTRAST = 4.5  # of a text and its background
 TRIES = 12  # candidates per requested label
 
 
@@ -123,12 +124,32 @@ def _write_name(ax: Axes, name: str, point: Floats, color: str, size: float) -> 
         va="center",
         fontsize=size,
         fontweight="bold",
-        color=color,
+        color=_readable(color, ax.get_facecolor()),
         annotation_clip=False,
         path_effects=outline(ax.get_facecolor(), 3.0, 0.9),
         zorder=6,
     )
     note.set_in_layout(False)
+
+
+def _readable(color: str, background: Any) -> tuple[float, float, float]:
+    """The color, darker or lighter by as much as a text on the background needs (WCAG 2, AA)."""
+    to_rgb = load_matplotlib().colors.to_rgb
+    behind = _luminance(to_rgb(background))
+    end = np.zeros(3) if behind > 0.18 else np.ones(3)  # black, or white on dark backgrounds
+    for share in np.linspace(0.0, 1.0, 21):
+        mixed = (1 - share) * np.asarray(to_rgb(color)) + share * end
+        low, high = sorted((behind, _luminance(mixed)))
+        if (high + 0.05) / (low + 0.05) >= CONTRAST:
+            break
+    return (float(mixed[0]), float(mixed[1]), float(mixed[2]))
+
+
+def _luminance(rgb: Any) -> float:
+    """Relative luminance of an sRGB color."""
+    channels = np.asarray(rgb, dtype=float)
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 def make_ruler(size: float) -> Callable[[str], tuple[float, float]]:
