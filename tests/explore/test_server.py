@@ -167,7 +167,7 @@ def test_prices_and_groups_of_rows() -> None:
     choices = {term["columns"][0]: term["choices"] for term in header["prediction"]["terms"]}
     assert choices == {"week": list(range(10))}
     assert header["slices"] == {"column": "kids", "labels": ["no", "yes"], "in_order": False}
-    assert header["prediction"]["tables"] == {"price": ["week"]}
+    assert header["prediction"]["tables"] == {"price": {"week": 9}}
     header, _ = decode(prepare(model, methods="pca").encoded[0])  # a page has neither
     assert "only the served explorer" in header["prediction"]["refused"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.errors import InputTypeError, ParameterError
 from efemb.explore.colors import (
-    MARKS,
     color_by_category,
     color_by_nothing,
     color_by_number,
@@ -22,7 +21,7 @@ from efemb.explore.colors import (
 )
 from efemb.explore.groups import Groups
 from efemb.explore.maps import MapMaker, available_vectors
-from efemb.explore.page import describe_choices, describe_lists, plot_settings
+from efemb.explore.page import describe_choices, describe_hints, describe_lists, plot_settings
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
 from efemb.explore.slices import add_slices, spread_of_products
@@ -118,7 +117,7 @@ def make_payload(contents: Contents) -> Payload:
     }
     _add_colorings(payload, contents)
     payload.header |= {
-        "marks": MARKS,
+        "hints": describe_hints(payload.header),
         "lists": describe_lists(payload.header),
         "plot": plot_settings(model.n_entities),
         "choices": describe_choices(payload.header),
@@ -165,9 +164,8 @@ def _add_items(payload: Payload, contents: Contents) -> None:
     payload.arrays["order"] = order.astype(np.int32)
     if counts is not None:
         payload.arrays["counts"] = counts.astype(np.float32)
-        payload.header["frequent"] = [
-            {"code": int(code), "count": float(counts[code])} for code in order[:LISTED]
-        ]
+        rows = [{"code": int(code), "count": float(counts[code])} for code in order[:LISTED]]
+        payload.header["frequent"] = {"rows": rows}
     else:
         payload.header["notes"].append("The model does not store how often its items occur.")
     groups = contents.groups
@@ -326,7 +324,7 @@ def _way_out(model: Any) -> str:
 def describe_card(contents: Contents) -> dict[str, Any]:
     """Facts, the course of training and, with test data, scores beside popularity."""
     model = contents.model
-    card: dict[str, Any] = {"facts": _facts(model), "history": _history(model)}
+    card: dict[str, Any] = {"facts": _facts(model), "history": _history(model), "verdict": ""}
     if contents.test is not None:
         card["scores"] = compare_with_popularity(contents)
         card["verdict"] = describe_scores(card["scores"])

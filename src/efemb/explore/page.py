@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from efemb.errors import MissingExtraError
+from efemb.explore.colors import MARKS
 
 # In the order of their imports: each needs only those before it.
 MODULES = (
-    *("load.js", "answers.js", "dom.js", "map.js"),
-    *("panels.js", "search.js", "state.js", "main.js"),
+    *("load.js", "answers.js", "dom.js", "state.js"),
+    *("map.js", "panels.js", "search.js", "main.js"),
 )
 POINT_SIZES = ((30_000, 3), (3_000, 4.5), (300, 7), (0, 10))  # pixels, from so many items on
 STYLES = ("surface.css", "style.css")
@@ -51,18 +52,36 @@ def describe_choices(header: dict[str, Any]) -> dict[str, list[tuple[str, str]]]
     }
 
 
+def describe_hints(header: dict[str, Any]) -> dict[str, str]:
+    """What a panel says as long as it has nothing to show."""
+    noun, article = header["noun"], header["article"]
+    return {
+        "item": f"Click a point, or search for {article} above.",
+        "compare": "Click an item to compare its neighbors in the two models.",
+        "analogy": (
+            "Search for words and add them: with king and woman, without man, for example."
+        ),
+        "basket": (f"Add {noun}s with +: the page then lists what goes with all of them, and why."),
+        "selection": f"Press Lasso and draw around points to see what these {noun}s share.",
+    }
+
+
 def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
     """How answers are listed: what a file says for all models, and what depends on this one."""
     text = page_file("lists.json")
     if header["noun"] == "word":
         text = re.sub(r"in (\{counts?\}) rows", r"\1 times", text)
-    lists: dict[str, Any] = json.loads(text)
+    described: dict[str, Any] = json.loads(text)
+    every = described.pop("every")
+    lists = {name: every | entry for name, entry in described.items()}
+    for entry in lists.values():
+        entry |= {part: MARKS[entry[part]] for part in ("color", "other") if part in entry}
     header["item_lists"] = ["similar", "complements", "substitutes"]
     relations, prediction = header["relations"], header["prediction"]
     for name in ("complements", "substitutes"):
         reason = relations.get("refused") or relations.get(f"refused_{name}")
         if reason:
-            lists[name] = {"title": lists[name]["title"], "empty": reason}
+            lists[name] |= {"rows": [], "empty": reason}
     if header["neural"]:
         header["item_lists"] = ["weights", "similar"]
         del lists["similar"]["color"]
@@ -70,9 +89,9 @@ def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
         lists["basket"]["title"] = "Words around the gap"
     value = prediction["columns"][0]
     lists["complete"] |= {"value": value, "percent": value != "mean"}
-    lists["explain"]["foot"] = f"They add up to {{sum}}: {prediction.get('total', '')}."
+    lists["explain"]["foot"] = f"They add up to {{sum}}: {prediction['total']}."
     lists["drift"] |= header.get("slices", {}).pop("drift", {})
-    lists["frequent"]["rows"] = header.pop("frequent", [])
+    lists["frequent"] |= header.pop("frequent", {})
     return lists
 
 

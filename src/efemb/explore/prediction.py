@@ -40,14 +40,21 @@ def add_prediction(
     header = payload.header["prediction"] = describe_prediction(model)
     if whole is not None:
         header["remark"] = VECTORS_ONLY
-    header["terms"] = [_describe_term(term) for term in model.spec.terms]
+    terms = header["terms"] = [_describe_term(term) for term in model.spec.terms]
     structure = model.spec.structure
+    if not vectors and structure.grouped and "slices" not in payload.header:
+        terms.append(_text_input(structure.columns[0], structure.columns))
+    asked = {term["columns"][0]: term for term in terms if term["columns"]}  # once for each column
+    for term in asked.values():
+        term["asked"] = True
     if not vectors:
         # Of logarithms a change is a factor, which a slider can choose.
         logged = [term for term in model.spec.terms if getattr(term, "log", False)]
-        header["tables"] = {name: list(term.columns) for term in logged for name in term.tables}
-        if structure.grouped and "slices" not in payload.header:
-            header["terms"].append(_text_input(structure.columns[0], structure.columns))
+        header["tables"] = {
+            name: {column: asked[column].get("choices", ["unknown"])[-1] for column in term.columns}
+            for term in logged
+            for name in term.tables
+        }
         return
     if "refused" in header:
         return
@@ -75,8 +82,12 @@ def add_prediction(
 def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
     """Columns of an answer, or why there is none."""
     spec, question = model.spec, QueryContext(np.arange(1), np.ones(1))
-    header: dict[str, Any] = {"explains": nodes_of(model) is None, "text": spec.context.reads_text}
-    header["total"] = "the linear predictor u"
+    header: dict[str, Any] = {
+        "explains": nodes_of(model) is None,
+        "text": spec.context.reads_text,
+        "total": "the linear predictor u",
+        "tables": {},  # of prices, for example, and the row whose prices are usual
+    }
     if spec.one_of_all:
         header["columns"] = ["probability"]
     else:
@@ -90,12 +101,13 @@ def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
 
 def describe_whole(whole: Any) -> dict[str, Any]:
     """The same of a model that completes baskets by a mixture of experts."""
-    user = _text_input("customer", ["user"])
+    user = {**_text_input("customer", ["user"]), "asked": True}
     return {
         "explains": True,
         "text": False,
         "columns": ["probability"],
         "total": "the shares that its experts have in this probability",
+        "tables": {},
         "terms": [user] if whole.parts_.history is not None else [],
     }
 

@@ -1,5 +1,8 @@
 /** Building the document: elements from plain text only, so that no label becomes markup. */
 
+/** @param {string} id @returns {any} */
+export const byId = (id) => document.getElementById(id);
+
 /** Three digits, without exponents where people write none. @param {number} value */
 export function shortNumber(value) {
   if (!Number.isFinite(value)) return "–";
@@ -16,7 +19,7 @@ export const percent = (value) => `${shortNumber(100 * value)}%`;
  * is kept. @param {string} label @param {number} width
  */
 export function shortLabel(label, width) {
-  const text = label.replace(/[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069\s]+/g, " ").trim();
+  const text = label.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069\s]+/gu, " ").trim();
   const letters = text.length > width ? Array.from(text) : [];
   if (letters.length <= width) return text || "(blank)";
   const last = Array.from(text.slice(text.lastIndexOf(" ") + 1));
@@ -24,11 +27,12 @@ export function shortLabel(label, width) {
   return `${letters.slice(0, width - end.length - 1).join("").trimEnd()}…${end.join("")}`;
 }
 
-/** @param {string} tag @param {Record<string, any>} properties @returns {any} */
+/**
+ * Attributes, styles and listeners are properties by their names.
+ * @param {string} tag @param {Record<string, any>} properties @returns {any}
+ */
 export function element(tag, properties, ...children) {
-  const isDrawing = tag === "svg" || tag === "polyline";
-  const namespace = isDrawing ? "http://www.w3.org/2000/svg" : document.documentElement.namespaceURI;
-  const node = /** @type {HTMLElement} */ (document.createElementNS(namespace, tag));
+  const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (name === "style") Object.assign(node.style, value);
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -38,8 +42,8 @@ export function element(tag, properties, ...children) {
   return node;
 }
 
-/** A label that keeps its own direction of writing. @param {string} label @param {number} width */
-export const labelNode = (label, width) => (
+/** A label that keeps its own direction of writing. @param {string} label */
+export const labelNode = (label, width = 80) => (
   element("bdi", { title: label.slice(0, 300) }, shortLabel(label, width)));
 
 /** @param {string} color */
@@ -48,8 +52,8 @@ export const swatch = (color) => element("i", { style: { background: color } });
 /** @param {string} text */
 export const note = (text) => element("p", { class: "note" }, text);
 
-/** @param {string} text @param {() => void} onclick @param {Record<string, any>} [properties] */
-export const button = (text, onclick, properties, ...more) => (
+/** @param {string} text @param {() => void} onclick */
+export const button = (text, onclick, properties = {}, ...more) => (
   element("button", { ...properties, onclick }, text, ...more));
 
 /**
@@ -60,20 +64,17 @@ export function refill(container, nodes, alike) {
   const controls = () => [...container.querySelectorAll("button, input, select")];
   const place = controls().indexOf(document.activeElement);
   container.replaceChildren(...nodes);
-  if (place < 0) return;
-  const next = alike ? controls()[place] : null;
-  (next || container).focus();
+  if (place >= 0) ((alike && controls()[place]) || container).focus();
 }
 
-/** Rows as a file of comma-separated values. @param {string} name @param {(string | number)[][]} rows */
+/** Rows as a file of comma-separated values. @param {string} name @param {any[][]} rows */
 export function downloadCsv(name, rows) {
   const cell = (value) => {
-    // A spreadsheet would take such a label for a formula.
-    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-    return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    const isFormula = typeof value === "string" && /^[=+\-@\t\r]/.test(value);  // to a spreadsheet
+    return `"${isFormula ? "'" : ""}${String(value).replaceAll('"', '""')}"`;
   };
   const lines = rows.map((row) => `${row.map(cell).join(",")}\n`);
-  const url = URL.createObjectURL(new Blob(lines, { type: "text/csv;charset=utf-8" }));
-  element("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  const href = URL.createObjectURL(new Blob(lines, { type: "text/csv;charset=utf-8" }));
+  element("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10000);
 }

@@ -2,9 +2,10 @@
 
 /** @import { Header, Payload, Surface } from "./types" */
 
-const FLOATS = { f4: Float32Array, f8: Float64Array };
-const INTEGERS = { i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
-/** @type {Record<string, any>} */ const ARRAY_TYPES = { ...FLOATS, ...INTEGERS };
+/** @type {Record<string, any>} */
+const ARRAY_TYPES = {
+  f4: Float32Array, f8: Float64Array, i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array,
+};
 
 /** What the page carries under a name: compressed bytes as text. @param {string} id */
 function unpack(id) {
@@ -23,23 +24,21 @@ export async function loadPayload(number, served) {
   /** @type {Header} */ const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
   const read = (name) => {
     const { type, shape, offset } = header.arrays[name];
-    const length = shape.reduce((product, side) => product * side, 1);
-    return new ARRAY_TYPES[type](buffer, 8 + size + offset, length);
+    return new ARRAY_TYPES[type](buffer, 8 + size + offset, shape.reduce((length, side) => length * side, 1));
   };
   const arrays = Object.entries(header.arrays).map(([name, { bits }]) => (
-    [name, bits ? restoreVectors(read(name), read(`${name}.scale`), bits / 8) : read(name)]));
+    [name, bits ? restoreVectors(read(name), read(`${name}.scale`), bits) : read(name)]));
   return { header, arrays: Object.fromEntries(arrays) };
 }
 
 /** Vectors from planes of bytes in two's complement, the lowest first, and a scale for each row. */
-function restoreVectors(bytes, scale, planes) {
-  const vectors = new Float32Array(bytes.length / planes);
+function restoreVectors(bytes, scale, bits) {
+  const vectors = new Float32Array((8 * bytes.length) / bits);
   const k = vectors.length / scale.length;
-  const unused = 32 - 8 * planes;
   for (let i = 0; i < vectors.length; i++) {
-    let number = 0;
-    for (let plane = 0; plane < planes; plane++) number |= bytes[plane * vectors.length + i] << (8 * plane);
-    vectors[i] = ((number << unused) >> unused) * scale[Math.floor(i / k)];
+    let number = 0;  // in the highest bits, so that the sign is right
+    for (let at = i; at < bytes.length; at += vectors.length) number = (number >>> 8) | (bytes[at] << 24);
+    vectors[i] = (number >> (32 - bits)) * scale[Math.floor(i / k)];
   }
   return vectors;
 }

@@ -1,17 +1,15 @@
 /** The explorer: one or two models, their maps, the panels and the state in the address. */
 
 import { askPage, askServer } from "./answers.js";
-import { button, element, labelNode, note, refill, swatch } from "./dom.js";
+import { button, byId, element, labelNode, note, refill, swatch } from "./dom.js";
 import { loadPayload, openSurface } from "./load.js";
 import { ModelView } from "./map.js";
 import { showTab } from "./panels.js";
 import { connectSearch } from "./search.js";
-import { readState, writeState } from "./state.js";
+import { countItems, readState, writeState } from "./state.js";
 
 /** @import { State, Surface } from "./types" */
 
-/** @param {string} id @returns {any} */
-const byId = (id) => document.getElementById(id);
 const OF_ITEM = ["item", "analogy", "compare"];  // panels that are about the selected item
 const DRAWN = ["map", "color", "solid", "theme"];  // parts of the state that maps show
 const WHOLE = { "xaxis.autorange": true, "yaxis.autorange": true };
@@ -21,13 +19,12 @@ const WIDE = 800;  // pixels; the legend would cover the map of a phone
 /** One or two models, the panels of the first, and everything a person can do. */
 export class Explorer {
   /** @type {number[]} */ selection = [];
-  explained = -1;  // the item of the explanation
   asked = 0;
-  subject = "";
+  subject = "";  // of the panel; the same if only an amount changed, for example
 
   /** @param {ModelView[]} views @param {Surface} surface */
   constructor(views, surface) {
-    const [map, other] = views;
+    const [map] = views;
     const { choices } = map.header;
     this.views = views;
     this.surface = surface;
@@ -36,30 +33,30 @@ export class Explorer {
     this.first = readState("", choices, map.find);
     this.state = readState(location.hash.slice(1), choices, map.find);
     map.limits = this.state.view;
-    map.onClick = (code) => this.selectItem(code);
     map.onSelect = (codes) => this.setSelection(codes);
     map.onView = (view) => {
       this.state.view = view;
       this.keepState();
     };
-    if (other) other.onClick = (code) => this.selectItem(map.find(other.labels[code]));
+    for (const view of views) view.onClick = (code) => this.selectItem(code, view);
   }
 
   /** What is chosen, by the names that questions have for it. @returns {Record<string, any>} */
   get given() {
     const { slices, spaces, prediction: { terms } } = this.map.header;
-    const { map, slice } = this.state;
+    const { basket, map, slice } = this.state;
     const space = map.split(".")[1];
     /** @type {Record<string, any>} */ const row = {};
-    for (const [name, text] of Object.entries(this.state.row)) {
-      const { kind, choices } = terms.find(({ columns }) => columns[0] === name) || {};
-      const chosen = choices?.find((choice) => String(choice) === text) ?? text;
-      if (text) row[name] = kind === "number" ? Number(text) : chosen;
+    for (const { asked, columns: [name], center, choices = [] } of terms) {
+      const text = this.state.row[name];
+      const chosen = choices.find((choice) => String(choice) === text) ?? text;
+      if (asked && text) row[name] = center === undefined ? chosen : Number(text);
     }
     if (slices && slice) row[slices.column] = slices.labels[Number(slice)];
     return {
       ...this.state,
       row,
+      basket: countItems(basket),
       group: slice ? Number(slice) : undefined,
       column: slices?.column,
       space: spaces.includes(space) ? space : spaces[0],  // positions are no vectors
@@ -76,31 +73,20 @@ export class Explorer {
     return DRAWN.some((name) => name in changes) ? this.draw() : this.showPanel();
   }
 
-  /** @param {number} code below 0 if the first model does not have the item */
-  selectItem(code) {
-    if (code < 0) return undefined;
+  /** @param {number} code in a view, of which the first one need not have the item */
+  selectItem(code, view = this.map) {
+    const label = view.labels[code];
+    const item = view === this.map ? code : this.map.find(label);
+    if (item < 0) return undefined;
     const { tab } = this.state;
-    for (const view of this.views) view.reveal(view.find(this.map.labels[code]));
-    return this.set({ item: code, tab: OF_ITEM.includes(tab) ? tab : this.first.tab });
+    for (const one of this.views) one.reveal(one.find(label));
+    return this.set({ item, tab: OF_ITEM.includes(tab) ? tab : this.first.tab });
   }
 
   /** @param {number} code */
   addToBasket(code) {
-    if (this.map.header.prediction.refused) return;
-    this.state.tab = "basket";
-    this.setAmount(code, (new Map(this.state.basket).get(code) || 0) + 1);
-  }
-
-  /** @param {number} code @param {number} amount */
-  setAmount(code, amount) {
-    const basket = [...new Map(this.state.basket).set(code, amount)];
-    return this.set({ basket: basket.filter(([, kept]) => kept > 0) });
-  }
-
-  /** Explain why an item goes with the basket. @param {number} code */
-  explain(code) {
-    this.explained = code;
-    return this.showPanel();
+    if (this.map.header.prediction.refused) return undefined;
+    return this.set({ tab: "basket", basket: [...this.state.basket, code] });
   }
 
   toggleLasso(mode = this.map.mode === "lasso" ? "pan" : "lasso") {
@@ -127,7 +113,7 @@ export class Explorer {
     const { nodes, lit } = await showTab(this);
     if (turn !== this.asked) return;
     const subject = `${tab} ${item} ${this.selection.length}`;
-    const isSame = subject === this.subject;  // only an amount changed, for example
+    const isSame = subject === this.subject;
     this.subject = subject;
     refill(byId("panel"), nodes, isSame);
     if (!isSame) byId("panel").scrollTop = 0;
@@ -181,7 +167,7 @@ export class Explorer {
   showLegend() {
     const { title, buckets } = this.map.coloring;
     const ordered = [...buckets].sort((a, b) => Number(a.isRest) - Number(b.isRest));
-    const lines = ordered.map(({ name, color }) => element("li", {}, swatch(color), labelNode(name, 38)));
+    const lines = ordered.map(({ name, color }) => element("li", {}, swatch(color), labelNode(name)));
     byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
   }
 

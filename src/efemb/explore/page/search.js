@@ -23,7 +23,7 @@ function findLabels(folded, order, text) {
  */
 export function connectSearch(input, list, labels, order, choose) {
   const oneLine = (text) => text.slice(0, 200).replace(/\s+/g, " ").trim();
-  /** In lower case, once somebody searches. @type {string[]} */ let folded = [];
+  const folded = labels.map((label) => oneLine(label).toLowerCase());
   /** @type {number[]} */ let codes = [];
   const take = () => {
     if (!codes.length) return;
@@ -33,7 +33,6 @@ export function connectSearch(input, list, labels, order, choose) {
   };
   input.addEventListener("input", (/** @type {any} */ { inputType }) => {
     const text = oneLine(input.value).toLowerCase();
-    if (!folded.length) folded = labels.map((label) => oneLine(label).toLowerCase());
     codes = text ? findLabels(folded, order, text) : [];
     input.setCustomValidity(codes.length || !text ? "" : "nothing found");
     list.replaceChildren(...codes.map((code) => element("option", { value: oneLine(labels[code]) })));

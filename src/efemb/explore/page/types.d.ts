@@ -6,26 +6,24 @@ export type Floats = Float32Array | Float64Array;
 /** What a person chooses for a term of the model: one of its groups, a number, or any text. */
 export interface Term {
   label: string; columns: string[]; kind: "choice" | "number" | "text";
+  asked?: boolean;  // once for each column
   choices?: (string | number)[]; center?: number; scale?: number;
   input: Record<string, any>;
 }
 export interface Prediction {
-  refused?: string; remark?: string; total: string; terms: Term[]; tables?: Record<string, string[]>;
+  refused?: string; remark?: string; total: string; terms: Term[];
+  tables: Record<string, Record<string, any>>;  // of prices, and the row whose prices are usual
   columns: string[]; explains: boolean; text: boolean;
   family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
 }
-/** How an answer is listed; see lists.json. */
-export interface ListEntry {
-  title?: string; takes?: string[]; rows?: Row[];
-  value?: string; label?: string; detail?: string[][]; kinds?: Record<string, string>;
+/** How an answer is listed, see lists.json, and what happens to its rows. */
+export interface List {
+  title: string; takes: string[]; rows?: Row[] | Promise<Row[]>;
+  value: string; label: string; detail: string[][]; kinds: Record<string, string>;
   percent?: boolean; by_size?: boolean; shown?: number; adds?: boolean;
-  color?: string; below?: string; marked?: number;
-  empty?: string; note?: string; foot?: string;
-}
-/** A list with its answer, if there is no question, and what happens to its rows. */
-export interface List extends ListEntry {
-  answer?: Row[] | Promise<Row[]>; view?: ModelView; after?: Node[];
-  choose?: (row: Row) => void; buttons?: (row: Row) => Node[];
+  color?: string; other?: string; marked: number;
+  empty: string; note?: string; foot?: string;
+  view: ModelView; after?: Node[]; choose?: (row: Row) => void; buttons?: (row: Row) => Node[];
 }
 /** What a list became. */
 export interface Shown { node: Node; lit: Mark[]; rows: Row[] }
@@ -37,7 +35,7 @@ export interface Header {
   spaces: string[]; maps: { space: string; method: string; array: string; sides?: number[] }[];
   prediction: Prediction;
   relations: { target: string; bag: string; min_similarity: number; low_z: number };
-  card: { facts: string[][]; history: Curve | null; verdict?: string };
+  card: { facts: string[][]; history: Curve | null; verdict: string };
   /** Groups of rows with vectors of their own; `in_order` if they are slices of time. */
   slices?: { column: string; labels: (string | number)[]; in_order: boolean };
   /** What is known of items: arrays, of numbers or of places in `names`. */
@@ -48,7 +46,7 @@ export interface Header {
   choices: Record<string, [string, string][]>;
   /** What plotly is told for every map; see plot.json. */
   plot: Record<string, any>;
-  lists: Record<string, ListEntry>; item_lists: string[]; marks: Record<string, string>;
+  lists: Record<string, Omit<List, "view">>; item_lists: string[]; hints: Record<string, string>;
   arrays: Record<string, { type: string; shape: number[]; offset: number; bits?: number }>;
 }
 export interface Curve { title: string; points: string; caption: string }
@@ -69,13 +67,14 @@ export interface Bucket { name: string; color: string; codes: number[]; isRest: 
 /** Where plotly runs: in the page, or in a frame of its own. */
 export interface Surface { Plotly: any; document: Document; root: HTMLElement }
 /** An item that is lit; the share of a weight is that of the largest. */
-export interface Mark { code: number; color: string; weight?: number; share?: number; view?: ModelView }
+export interface Mark { code: number; color?: string; weight?: number; share?: number; view?: ModelView }
 /** Pixels from the corner of a map. */
 export interface Box { left: number; right: number; top: number; bottom: number }
 export type Interval = [number, number];
 export interface View { x: Interval; y: Interval }
 export interface State {
   map: string; color: string; slice: string; tab: string; theme: string; solid: boolean; view: View | null;
-  item: number | null; positive: number[]; negative: number[];
-  basket: Basket; row: Record<string, string>; factor: number;
+  item: number | null; explained: number | null;
+  positive: number[]; negative: number[]; basket: number[];
+  row: Record<string, string>; factor: number;
 }
