@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import pickle
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from efemb.errors import DataError, InputTypeError, MissingExtraError
+import efemb
+from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError
 from efemb.table import Table
 
 FOUND = Table({"label": ["milk", "bread"], "similarity": [0.91234, 0.5], "count": [1200.0, 3.0]})
@@ -162,6 +164,32 @@ def test_csv_can_be_read_again(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.tsv", sep="\t"), table.to_pandas())
     with pytest.raises(DataError, match="is a directory"):
         table.to_csv(tmp_path)
+
+
+def test_csv_protects_labels_that_look_like_formulas(tmp_path: Path) -> None:
+    """Numbers keep their signs; transactions that are read back have the labels of the table."""
+    risky = ["=cmd()", "+1", "-1.5", "@x", "\ttab", "'=quoted", "'n Sync", "tea"]
+    table = Table({"row": [f"={k}" for k in range(8)], "item": risky, "x": [-1.5] * 8})
+    table.to_csv(tmp_path / "t.csv")
+    table.to_csv(tmp_path / "t.csv.gz", formulas="keep")
+    with (tmp_path / "t.csv").open(newline="") as stream:
+        cells = list(csv.DictReader(stream))
+    assert [row["item"] for row in cells] == [
+        *("'=cmd()", "'+1", "'-1.5", "'@x", "'\ttab", "''=quoted", "'n Sync", "tea")
+    ]
+    assert {row["x"] for row in cells} == {"-1.5"}
+    for name in ("t.csv", "t.csv.gz"):
+        assert [*pd.read_csv(tmp_path / name)["x"]] == [-1.5] * 8
+    for read in (tmp_path / "t.csv", pd.read_csv(tmp_path / "t.csv")):
+        trips = efemb.data.read_baskets(
+            read, basket="row", item="item", min_count=1, min_items_per_basket=1
+        )
+        assert sorted(trips.entities) == sorted(risky)
+        assert sorted(trips.row_labels) == sorted(table["row"])
+    with pytest.raises(DataError, match="6 labels look like formulas"):
+        Table({"item": risky}).to_csv(tmp_path / "no.csv", formulas="error")
+    with pytest.raises(ParameterError, match="quote"):
+        table.to_csv(tmp_path / "no.csv", formulas="quota")
 
 
 def test_a_note_is_one_line_below_the_table() -> None:

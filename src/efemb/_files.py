@@ -13,13 +13,13 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from efemb.errors import DataError, InputTypeError, ParameterError, StorageError
+from efemb.errors import DataError, InputTypeError, ParameterError, StorageError, suggest
 
 STALE_SECONDS = 3600.0  # older partial files and folders belong to processes that were killed
 _DISK_FAILS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -166,6 +166,55 @@ def _system() -> str:
         identifiers.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
         identifiers.append(os.readlink("/proc/self/ns/pid"))
     return hashlib.sha256(" ".join(identifiers).encode()).hexdigest()[:8]
+
+
+# -- cells of text tables --------------------------------------------------------------------------
+
+# A cell that begins with a sign is a formula to a spreadsheet, unless an apostrophe precedes it.
+_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+_MARK = "'"
+_FORMULAS = ("quote", "keep", "error")
+
+
+def protect(cell: str) -> str:
+    """A cell that no spreadsheet runs; `bare` gives the label back.
+
+    >>> protect("=SUM(A1)"), protect("'=SUM(A1)"), protect("milk"), protect("'n Sync")
+    ("'=SUM(A1)", "''=SUM(A1)", 'milk', "'n Sync")
+    """
+    return _MARK + cell if cell.lstrip(_MARK).startswith(_SIGNS) else cell
+
+
+def bare(cell: str) -> str:
+    """The label of a cell, without the apostrophe of `protect`.
+
+    >>> bare("'=SUM(A1)"), bare("milk"), bare("'n Sync")
+    ('=SUM(A1)', 'milk', "'n Sync")
+    """
+    if cell.startswith(_MARK) and cell.lstrip(_MARK).startswith(_SIGNS):
+        return cell[1:]
+    return cell
+
+
+def as_cells(labels: Sequence[Any], formulas: str) -> list[Any]:
+    """Labels as the cells of a text table; what is not text, such as a number, stays as it is.
+
+    formulas : "quote", "keep" or "error"
+    """
+    if formulas not in _FORMULAS:
+        raise ParameterError(f"formulas={formulas!r}; {suggest(formulas, _FORMULAS)}")
+    if formulas == "keep":
+        return list(labels)
+    cells = [protect(label) if isinstance(label, str) else label for label in labels]
+    if formulas == "error":
+        texts = [pair for pair in zip(labels, cells, strict=True) if isinstance(pair[0], str)]
+        risky = [label for label, cell in texts if label != cell]
+        if risky:
+            raise DataError(
+                f"{len(risky):,} labels look like formulas to a spreadsheet, the first is "
+                f'{risky[0]!r}: formulas="quote" prefixes them with an apostrophe'
+            )
+    return cells
 
 
 @contextmanager

@@ -150,7 +150,7 @@ class Table:
         order = np.lexsort((-rank if descending else rank, unknown))
         return self._take(order)
 
-    def to_csv(self, path: Any) -> None:
+    def to_csv(self, path: Any, *, formulas: str = "quote") -> None:
         """Write the table as CSV in UTF-8, completely or not at all.
 
         Parameters
@@ -158,14 +158,17 @@ class Table:
         path : str or path
             The file; one that exists is replaced. Endings .gz, .bz2 and .xz compress it, .tsv
             separates by tabs. Unknown numbers (NaN) are empty cells.
+        formulas : {"quote", "keep", "error"}
+            How to handle text that a spreadsheet would interpret as a formula, as in
+            `efemb.export.write_vectors`; numbers are written as they are.
         """
-        from efemb._files import complete_or_absent, file_target, table_writer
+        from efemb._files import as_cells, complete_or_absent, file_target, table_writer
 
         target = file_target(path)
         separator = "\t" if ".tsv" in target.suffixes else ","
-        columns = [values.tolist() for values in self._columns.values()]
+        columns = [as_cells(values.tolist(), formulas) for values in self._columns.values()]
         with complete_or_absent(target) as stream, table_writer(stream, separator) as writer:
-            writer.writerow(self._columns)
+            writer.writerow(as_cells(self.columns, formulas))
             for row in zip(*columns, strict=True):
                 writer.writerow(["" if value != value else value for value in row])
 

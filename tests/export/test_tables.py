@@ -47,6 +47,7 @@ def test_formulas(tmp_path: Path) -> None:
     write_vectors(vectors(), tmp_path / "v.csv")
     found = [row[0] for row in rows(tmp_path / "v.csv")[1:]]
     assert found[:5] == ["milk", "'=SUM(A1)", "'+1", "'-2", "'@x"]
+    assert list(read_matrix(tmp_path / "v.csv", row_labels="label").row_labels) == NAMES
     with pytest.raises(DataError, match="4 labels look like formulas"):
         write_vectors(vectors(), tmp_path / "v.csv", formulas="error")
     with pytest.raises(ParameterError, match="quote"):

@@ -9,13 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from efemb._files import check_writable, complete_or_absent, expand_home, file_target, table_writer
+from efemb._files import (
+    as_cells,
+    check_writable,
+    complete_or_absent,
+    expand_home,
+    file_target,
+    table_writer,
+)
 from efemb.errors import DataError, MissingExtraError, ParameterError, suggest
 from efemb.fitted import LabeledVectors, check_labeled
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
 PACKED = ENDINGS[:2]  # may be compressed
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _ROWS = 1 << 12
 
 
@@ -35,6 +41,7 @@ def write_vectors(
     formulas : {"quote", "keep", "error"}
         How to handle labels in CSV and TSV files that a spreadsheet would interpret as a formula
         (they begin with = + - @): prefix them with an apostrophe, keep them, or raise an error.
+        `read_matrix` and `read_baskets` remove the apostrophe.
     """
     check_labeled(vectors)
     target = file_target(path)
@@ -47,7 +54,8 @@ def write_vectors(
             _parquet(labels, vectors.vectors, stream)
         else:
             separator = "\t" if kind == ".tsv" else ","
-            _text(_safe(labels, formulas), vectors.vectors, stream, separator)
+            _check_characters(labels)
+            _text(as_cells(labels, formulas), vectors.vectors, stream, separator)
 
 
 def write_projector(vectors: LabeledVectors, folder: str | os.PathLike[str]) -> None:
@@ -83,22 +91,6 @@ def _ending(path: Path) -> str:
             f"{path.name}: {endings[-1]} files are already compressed; omit the last extension"
         )
     return endings[-1]
-
-
-def _safe(labels: Sequence[str], formulas: str) -> list[str]:
-    _check_characters(labels)
-    if formulas not in ("quote", "keep", "error"):
-        choices = ("quote", "keep", "error")
-        raise ParameterError(f"formulas={formulas!r}; {suggest(formulas, choices)}")
-    risky = [label for label in labels if label.startswith(_FORMULA)]
-    if risky and formulas == "error":
-        raise DataError(
-            f"{len(risky):,} labels look like formulas to a spreadsheet, the first is "
-            f'{risky[0]!r}: formulas="quote" prefixes them with an apostrophe'
-        )
-    if formulas == "quote" and risky:
-        return [f"'{label}" if label.startswith(_FORMULA) else label for label in labels]
-    return list(labels)
 
 
 def _check_characters(labels: Sequence[str]) -> None:

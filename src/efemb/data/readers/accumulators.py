@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from efemb._files import bare
 from efemb.data.vocabulary import Label, canonical_label
 from efemb.errors import InputTypeError
 
@@ -31,7 +32,8 @@ Column = list[Any] | Coded | NDArray[np.float64]
 class LabelTable(dict[Any, int]):
     """Code of every label seen so far; a missing cell, or one of the `absent` texts, has code -1.
 
-    If there are absent texts, cells of spaces are absent as well: fixed-width columns are padded.
+    If there are absent texts, the cells are those of a table: cells of spaces are absent as well
+    (fixed-width columns are padded), and the apostrophe before a formula is not part of a label.
 
     The dictionary fills itself, so that `map(table.__getitem__, cells)` runs in C. A number and its
     text are the same label, as in `Vocabulary`; whichever comes first is kept.
@@ -39,13 +41,15 @@ class LabelTable(dict[Any, int]):
 
     def __init__(self, absent: Sequence[str] = ()) -> None:
         super().__init__(dict.fromkeys(absent, MISSING))
-        self._blank_is_absent = bool(absent)
+        self._of_table = bool(absent)
         self.labels: list[Label] = []
 
     def __missing__(self, cell: Any) -> int:
         label = canonical_label(cell)
+        if self._of_table and isinstance(label, str):
+            label = bare(label)
         text = str(label)
-        if label is None or (self._blank_is_absent and text.isspace()):
+        if label is None or (self._of_table and text.isspace()):
             return MISSING
         code = self.get(text)
         if code is None:

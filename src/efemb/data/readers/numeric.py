@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from efemb._files import bare
 from efemb.data.containers import in_memory
 from efemb.data.readers.accumulators import CountTable
 from efemb.data.readers.arrow import read_parquet
@@ -113,7 +114,7 @@ def read_lines(
     for lines, rows in chain(first, source.records(bad, lambda _: None)):
         blocks.append(_numbers(lines, rows, numeric, source, changed))
         for name, place in apart.items():
-            cells[name] += [row[place] for row in rows]
+            cells[name] += [bare(row[place]) for row in rows]
     if bad:
         raise bad.error("Correct them: each line needs a value or an empty cell in every column")
     header = None if headless else [source.header[place] for place in numeric]

@@ -70,7 +70,7 @@ export function refill(container, nodes, alike) {
 /** Rows as a file of comma-separated values. @param {string} name @param {any[][]} rows */
 export function downloadCsv(name, rows) {
   const cell = (value) => {
-    const isFormula = typeof value === "string" && /^[=+\-@\t\r]/.test(value);  // to a spreadsheet
+    const isFormula = typeof value === "string" && /^'*[=+\-@\t\r]/.test(value);  // to a spreadsheet
     return `"${isFormula ? "'" : ""}${String(value).replaceAll('"', '""')}"`;
   };
   const lines = rows.map((row) => `${row.map(cell).join(",")}\n`);
