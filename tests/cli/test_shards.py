@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import vstack
 from sklearn.exceptions import ConvergenceWarning
 
 import efemb
@@ -56,6 +57,29 @@ def test_a_store_is_prepared_and_fitted(
         efemb.shards.fit(expected, opened)
     assert np.array_equal(efemb.load(model).parameters.rho, expected.parameters_.rho)
     assert summary["score"] == pytest.approx(efemb.shards.score(expected, opened.test))
+    train, test = (rows_of(part) for part in (opened, opened.test))
+    popularity = efemb.baselines.Popularity().fit(train).score(test)
+    assert summary["popularity"] == pytest.approx(popularity)
+
+
+def rows_of(store: Any) -> efemb.Dataset:
+    shards = [store.shard(number).values for number in range(store.n_shards)]
+    return efemb.Dataset(vstack(shards, format="csr"), entities=store.vocabulary)
+
+
+def test_the_number_of_components_is_that_of_a_fit_in_memory(
+    lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--model", "p-emb", "--basket", "trip", "--item", "what", "--count", "n")
+    options += ("--max-iter", 1, "--json")
+    store = ("--store", tmp_path / "store", "--checkpoint", tmp_path / "checkpoint")
+    fits = [
+        json.loads(
+            run(capsys, "fit", lines / "0.csv", *options, *more, "--out", tmp_path / name).out
+        )
+        for name, more in (("memory", ()), ("shards", store))
+    ]
+    assert fits[0]["components"] == fits[1]["components"] > 1
 
 
 def test_a_cluster_of_processes_fits_from_lines(

@@ -107,7 +107,8 @@ class Reading:
         if guess.kind != "baskets" or guess.lines:
             raise ParameterError(
                 f"{path.name} is {_CONTENTS[guess.kind]}: a store of shards is made from tables "
-                "with one line per item of a basket"
+                "with one line per item of a basket: write them so, or fit in memory, without "
+                "--store, --cluster and --checkpoint"
             )
         columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
         return {**columns, "header": self._header}

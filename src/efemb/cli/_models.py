@@ -58,13 +58,15 @@ def _are_plain_baskets(data: Any, reading: Reading) -> bool:
     return not _names_more_than_customers(reading)
 
 
-def choose_components(k: int | None, data: Any, say: Say, model: str = "") -> int:
+def choose_components(
+    k: int | None, n_observations: int, n_entities: int, say: Say, model: str = ""
+) -> int:
     """The specified length, or one for which the data are large enough."""
     if k is not None:
         return k
     largest = MAX_COMPONENTS.get(model, USUAL_COMPONENTS)
-    observations = count_observations(data) // max(1, int(data.n_entities))
-    k = max(1, min(largest, int(data.n_entities) // 4, observations // LEAST_SEEN))
+    per_entity = n_observations // max(1, n_entities)
+    k = max(1, min(largest, n_entities // 4, per_entity // LEAST_SEEN))
     say(f"components: {k}" + (", since the data are small" if k < largest else ""))
     return k
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from efemb.cli._inputs import Reading
 from efemb.cli._models import choose_components, choose_model, make_model, warnings_as_remarks
 from efemb.cli._output import Say
 from efemb.data import memory
+from efemb.data.dataset import Dataset
 from efemb.data.store.executors import describe_lost
 from efemb.errors import EfembError, ParameterError
 
@@ -189,7 +191,7 @@ def fit_from_shards(
             store.shard(number) for number, shard in enumerate(store.shards) if shard.n_rows
         )
         name = choose_model(model_name, first, say)
-        k = choose_components(components, first, say)
+        k = choose_components(components, store.n_entries, store.n_entities, say, name)
         model = make_model(name, k, first, neighbors=None, window=None, **options)
         with warnings_as_remarks(say):
             if client is None:
@@ -204,4 +206,23 @@ def fit_from_shards(
     summary |= {"seconds": time.perf_counter() - start}
     if store.test_shards and sum(shard.n_rows for shard in store.test_shards):
         summary["score"] = shards.score(model, store.test)
+        if isinstance(first, Dataset) and first.is_sparse:
+            binary = bool(getattr(model, "binarize", False))
+            summary["popularity"] = _score_popularity(store, binary=binary)
     return model, summary
+
+
+def _score_popularity(store: Any, *, binary: bool) -> float:
+    """Score of baselines.Popularity on the held-out rows, from one pass over the store."""
+
+    def totals(part: Any, fewest: int) -> Any:
+        counts = np.zeros(part.n_entities)
+        for number in range(part.n_shards):
+            values = part.shard(number).values
+            values = values[np.diff(values.indptr) >= fewest]
+            counts += np.asarray(((values > 0) if binary else values).sum(axis=0)).ravel()
+        return counts
+
+    shares = np.maximum(totals(store, 1), 0.5)
+    asked = totals(store.test, 2)  # one item alone has no score
+    return float(asked @ np.log(shares / shares.sum()) / asked.sum())

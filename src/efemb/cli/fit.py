@@ -17,6 +17,7 @@ from efemb.cli._models import (
     check_context,
     choose_components,
     choose_model,
+    count_observations,
     describe_useless,
     further_options,
     make_model,
@@ -167,7 +168,8 @@ def command(
     observed = drop_unobserved(reading.read(data, model_name), strict, say)
     say(describe_size(observed))
     name = choose_model(model_name, observed, say, neighbors, reading)
-    k = choose_components(components, observed, say, name)
+    size = count_observations(observed), int(observed.n_entities)
+    k = choose_components(components, *size, say, name)
     train, held_out = _split(observed, test, seed, say)
     options |= further_options(name, reading, observed, say)
     context = {"neighbors": neighbors, "window": window}
