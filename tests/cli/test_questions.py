@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import efemb
@@ -69,6 +70,60 @@ def test_a_label_may_hold_an_equals_sign(run, model: Path) -> None:
     amounts = run("predict", model, "E=mc2 mug=3", "--json").out
     assert json.loads(amounts) == list(efemb.load(model).predict({"E=mc2 mug": 3.0}))
     assert run("predict", model, "E=mc2 mug", "--json").code == 0
+
+
+@pytest.fixture(scope="module")
+def signs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with labels that contain equals signs."""
+    folder = tmp_path_factory.mktemp("signs") / "model"
+    items = ["milk", "milk=2", "=SUM", "=7", "a=1 mug", "apple", "tea", "tea=3 bags"]
+    X = np.random.default_rng(0).poisson(1, size=(40, len(items)))
+    data = efemb.Dataset(X, entities=items)
+    efemb.PoissonEmbedding(2, random_state=0).fit(data).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("milk=2", {"milk=2": 1.0}),  # the label itself
+        ("milk=3", {"milk": 3.0}),
+        ("milk=2=3", {"milk=2": 3.0}),
+        ("=SUM", {"=SUM": 1.0}),
+        ("=SUM=4", {"=SUM": 4.0}),
+        ("=su", {"=SUM": 1.0}),
+        ("=7", {"=7": 1.0}),
+        ("tea=3", {"tea": 3.0}),  # tea is a whole label, tea=3 only part of one
+        ("tea=3 b", {"tea=3 bags": 1.0}),
+    ],
+)
+def test_a_label_comes_before_an_amount(run, signs: Path, typed: str, meant: dict) -> None:
+    done = run("predict", signs, typed, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out) == list(efemb.load(signs).predict(meant))
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("a=1", "may be part of a label, or 1 of 'a'; write the whole label"),
+        ("=9", "'=9'"),
+        ("=", "ambiguous"),
+        ("beer=2", "'beer=2'"),
+        ("tea=x", "must be a number"),
+    ],
+)
+def test_neither_a_label_nor_an_amount(run, signs: Path, typed: str, words: str) -> None:
+    done = run("predict", signs, typed)
+    assert done.code == 2
+    assert words in done.err
+    assert run("predict", signs, "milk", typed).code == 2
+
+
+def test_questions_about_labels_know_no_amounts(run, signs: Path) -> None:
+    rows = json.loads(run("similar", signs, "=SUM", "milk=2", "-n", "1", "--json").out)
+    assert [row["query"] for row in rows] == ["=SUM", "milk=2"]
+    assert "does not know 'milk=9'" in run("similar", signs, "milk", "milk=9").err
 
 
 def test_explanations_add_up(run, model: Path) -> None:

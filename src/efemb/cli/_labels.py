@@ -57,13 +57,14 @@ class Labels:
 
     def query(self, typed: list[str]) -> Any:
         """A single label, or a list of several."""
-        labels = [self.find(text) for text in self._known(typed)]
+        typed = decode_letters(typed)
+        labels = [self.find(text) for text in self._known(typed, typed)]
         return labels if len(labels) > 1 else labels[0]
 
-    def _known(self, typed: list[str]) -> list[str]:
-        """The labels without unknown ones, if these are to be skipped; at least one is needed."""
-        typed = decode_letters(typed)
-        unknown = [text for text in typed if not self._choice.knows(self._amount(text)[0])]
+    def _known(self, typed: list[str], labels: list[str]) -> list[str]:
+        """What was typed without unknown labels, if these are to be skipped; one is needed."""
+        pairs = zip(typed, labels, strict=True)
+        unknown = [text for text, label in pairs if not self._choice.knows(label)]
         if not unknown or len(typed) == 1:
             return typed
         if not self.skip_unknown:
@@ -89,27 +90,42 @@ class Labels:
     def context(self, members: list[str]) -> Any:
         """`beer=2 chips` as amounts; words of a text keep their order."""
         if hasattr(self.model, "spec") and self.model.spec.context.reads_text:
-            words = [word for member in members for word in member.split()]
-            return [self.find(word) for word in self._known(words)]
+            words = decode_letters([word for member in members for word in member.split()])
+            return [self.find(word) for word in self._known(words, words)]
         amounts: dict[Any, float] = {}
-        for member in self._known(members):
+        members = decode_letters(members)
+        for member in self._known(members, [self._amount(member)[0] for member in members]):
             typed, amount = self._amount(member)
             label = self.find(typed)
             amounts[label] = amounts.get(label, 0.0) + amount
         return amounts
 
     def _amount(self, member: str) -> tuple[str, float]:
-        """Label and amount; a known label may itself contain an equals sign."""
+        """Label and amount: a label that contains an equals sign comes before `label=amount`."""
         label, sign, number = member.rpartition("=")
         if not sign or member in self.entities:
             return member, 1.0
-        try:
-            return label, float(number)
-        except ValueError:
+        part_of_label, known = self._choice.knows(member), self._choice.knows(label)
+        amount = _number(number)
+        if part_of_label and known and amount is not None and label not in self.entities:
+            raise DataError(
+                f"{member!r} is ambiguous: it may be part of a label, or {number} of {label!r}; "
+                "write the whole label"
+            )
+        if amount is None and known and not part_of_label:
             raise DataError(
                 f"{member!r}: what follows the equals sign must be a number, as in milk=2 or "
                 "milk=0.5"
-            ) from None
+            )
+        # What is not known is reported as it was typed.
+        return (member, 1.0) if amount is None or not known else (label, amount)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> Any:
