@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -159,30 +160,55 @@ def command(
     if max_iter is not None:
         options["max_iter"] = max_iter
     shards = choose_store(data, store, out, say, forced=bool(cluster or checkpoint))
-    if shards is not None:
+    if shards is None:
+        asked = Asked(out, model_name, components, neighbors, window, test, seed, strict)
+        summary = _fit_in_memory(reading, data, asked, options)
+    else:
         run = ShardRun(shards, cluster, replicas, checkpoint, test, seed)
         estimator, summary = fit_from_shards(reading, data, run, model_name, components, options)
         estimator.save(out)
-        _show_summary({**summary, "saved": str(out)}, as_json)
-        return
-    observed = drop_unobserved(reading.read(data, model_name), strict, say)
+    _show_summary({**summary, "saved": str(out)}, as_json)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked of a fit in memory; None is inferred from the data."""
+
+    out: Path
+    model: str | None
+    components: int | None
+    neighbors: int | None
+    window: int | None
+    test: float
+    seed: int
+    strict: bool
+
+
+def _fit_in_memory(
+    reading: Reading, files: list[Path], asked: Asked, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Read all data, fit and save; returns a summary."""
+    say = reading.say
+    observed = drop_unobserved(reading.read(files, asked.model), asked.strict, say)
     say(describe_size(observed))
-    name = choose_model(model_name, observed, say, neighbors, reading)
+    name = choose_model(asked.model, observed, say, asked.neighbors, reading)
     size = count_observations(observed), int(observed.n_entities)
-    k = choose_components(components, *size, say, name)
-    train, held_out = _split(observed, test, seed, say)
-    options |= further_options(name, reading, observed, say)
-    context = {"neighbors": neighbors, "window": window}
-    estimator, seconds = _fit(name, k, train, {**context, **options}, say)
+    k = choose_components(asked.components, *size, say, name)
+    train, held_out = _split(observed, asked.test, asked.seed, say)
+    options = options | further_options(name, reading, observed, say)
+    start = time.perf_counter()
+    with warnings_as_remarks(say):
+        estimator = make_model(name, k, train, asked.neighbors, asked.window, **options).fit(train)
+    seconds = time.perf_counter() - start
     _report_unseen(estimator, say)
     _report_priors(estimator, say)
     _report_baskets(estimator, observed.report.get(CUSTOMER), say)
     if estimator.report_["interrupted"]:
         say(f"interrupted in pass {estimator.n_iter_}: saving the best vectors so far")
-    estimator.save(out)
+    estimator.save(asked.out)
     scores = {} if held_out is None else score_held_out(estimator, train, held_out)
     summary = {"model": name, "components": k, "passes": estimator.n_iter_, "seconds": seconds}
-    _show_summary({**summary, **scores, "saved": str(out)}, as_json)
+    return {**summary, **scores}
 
 
 def _split(data: Any, test: float, seed: int, say: Say) -> tuple[Any, Any]:
@@ -204,13 +230,6 @@ def _split(data: Any, test: float, seed: int, say: Say) -> tuple[Any, Any]:
         say(f"the text is too short to hold out {test:g} of it: no score")
         return data, None
     return train, held_out
-
-
-def _fit(name: str, k: int, train: Any, options: dict[str, Any], say: Say) -> tuple[Any, float]:
-    start = time.perf_counter()
-    with warnings_as_remarks(say):
-        estimator = make_model(name, k, train, **options).fit(train)
-    return estimator, time.perf_counter() - start
 
 
 def _report_unseen(estimator: Any, say: Say) -> None:

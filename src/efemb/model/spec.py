@@ -156,6 +156,22 @@ class Spec:
         self._check_contracts()
         self._check_combine()
         _check_link(self.family, self.link)
+        self._check_vectors()
+        if self.intercept_prior is not None:
+            self._check_intercept_prior(self.intercept_prior)
+        if self.combine.reverse and (self.context.pseudo_count or self.context.thinning):
+            raise ParameterError(
+                "pseudo_count and thinning apply to contexts of several members, but with "
+                "combine='reverse' every member predicts alone: leave them at 0"
+            )
+        self._check_parameters_of_entities()
+        self._check_zeros()
+        self._check_terms()
+        self._check_groups()
+        _check_ridge(self.weight_ridge)
+
+    def _check_vectors(self) -> None:
+        """Signs that the link needs, and priors of tied vectors."""
         for which, prior in (("rho", self.prior_rho), ("alpha", self.prior_alpha)):
             if self.link.needs_positive and prior is not None and not prior.positive:
                 raise ParameterError(
@@ -166,13 +182,9 @@ class Spec:
             raise ParameterError("Tied vectors need one prior, not two of different sign")
         if self.structure.tied and self.prior_rho != self.prior_alpha:
             raise ParameterError("Tied vectors are penalized once: give one prior, not a pair")
-        if self.intercept_prior is not None:
-            self._check_intercept_prior(self.intercept_prior)
-        if self.combine.reverse and (self.context.pseudo_count or self.context.thinning):
-            raise ParameterError(
-                "pseudo_count and thinning apply to contexts of several members, but with "
-                "combine='reverse' every member predicts alone: leave them at 0"
-            )
+
+    def _check_parameters_of_entities(self) -> None:
+        """Families with parameters or states of each entity do not suit every combination."""
         if self.family.varies and (self.combine.reverse or self.context.reads_text):
             raise ParameterError(
                 f"{self.family!r} has parameters of entities, which need rows x entities and "
@@ -188,10 +200,6 @@ class Spec:
                 f"{self.family!r} has no zeros to weigh and predicts an entity from its context: "
                 "use zeros='all' and combine='linear'"
             )
-        self._check_zeros()
-        self._check_terms()
-        self._check_groups()
-        _check_ridge(self.weight_ridge)
 
     def _check_contracts(self) -> None:
         """Try user-defined ingredients; questions to a saved model need no such check."""
