@@ -129,17 +129,21 @@ def command(
     if as_json:
         show_json({"metric": metric, "models": list(table), "popularity": popularity})
     else:
-        echo(_select_columns(table).to_text())
-        echo(f"score: {_describe(metric)}")
-        echo(f"popularity, a model without context: {popularity:.4f}")
-        larger = metric_of(metric).larger_is_better
-        best = max(table["score"]) if larger else min(table["score"])
-        if word := describe_useless(best, popularity, larger_is_better=larger):
-            echo(word)
+        _show(table, popularity, metric)
     if curve is not None:
         label = _describe(metric).partition(";")[0]
         write_picture(efemb.plots.score_curve(table, y_label=label), curve)
         say(f"curve written to {curve}")
+
+
+def _show(table: Table, popularity: float, metric: str) -> None:
+    larger = efemb.evaluation.metrics.metric_of(metric).larger_is_better
+    echo(_select_columns(table).to_text())
+    echo(f"score: {_describe(metric)}")
+    echo(f"popularity, a model without context: {popularity:.4f}")
+    best = max(table["score"]) if larger else min(table["score"])
+    if word := describe_useless(best, popularity, larger_is_better=larger):
+        echo(word)
 
 
 def _describe(metric: str) -> str:

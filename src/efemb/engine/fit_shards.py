@@ -21,6 +21,7 @@ from efemb.engine.fit import Fit, batch_size, check_observed, choose_optimizer, 
 from efemb.engine.holdout import DEFAULT_FRACTION, MOST_ENTRIES
 from efemb.engine.initial import initial_parameters
 from efemb.engine.loop import Loop
+from efemb.engine.optimizers.first_order import Optimizer
 from efemb.engine.options import Options
 from efemb.engine.precision import needs_double, scaled_to
 from efemb.engine.prior_choice import priors_without_moments
@@ -82,19 +83,13 @@ def fit_shards(
     name = choose_solver(options.solver, bound, spec)
     _refuse(spec, name, layout, options)
     rows = batch_size(options.batch_size, name, store.n_rows)
-    optimizer = choose_optimizer(
-        options.optimizer, name, spec, options.n_components, minibatches=rows is not None
-    )
-    if optimizer.full_batch:
-        raise ParameterError(f"{optimizer!r} needs all rows at once: use Adagrad on shards")
+    optimizer = _optimizer(options, name, spec, minibatches=rows is not None)
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     check(ParameterSpace(spec, *dims), np.dtype(options.dtype))
     savepoint = _savepoint(work, resume, rng, written, options, store, layout, name)
     seed = int(rng.integers(2**62))
-    share = _share(options, name, store)
-    job = ShardJob(
-        store, spec, name, np.dtype(options.dtype), options.n_jobs, seed, share, **vars(reading)
-    )
+    dtype, share = np.dtype(options.dtype), _share(options, name, store)
+    job = ShardJob(store, spec, name, dtype, options.n_jobs, seed, share, **vars(reading))
     callbacks = Callbacks(options.callbacks or ())
     callbacks.announce(_describe(store, layout))
     measured = _measure(job, layout, executor)
@@ -106,14 +101,9 @@ def fit_shards(
     plan = make_plan(space, name, measured.n_rows, rows, optimizer, options, seed)
     own = _arrays_of_one_shard(spec, store)
     plan = replace(plan, n_shards=layout.n_replicas, deterministic=True, of_one_shard=own)
-    loop = Loop(
-        ShardedBackend(executor, job, plan, layout, measured, work / "rounds", callbacks.announce),
-        plan,
-        patience=options.n_iter_no_change,
-        tol=options.tol,
-        callbacks=callbacks,
-        savepoint=savepoint,
-    )
+    files = work / "rounds"
+    backend = ShardedBackend(executor, job, plan, layout, measured, files, callbacks.announce)
+    loop = Loop(backend, plan, options.n_iter_no_change, options.tol, callbacks, savepoint)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each pass
         result = loop.run_from(begin, None)
     result.parameters = result.parameters.astype(options.dtype)
@@ -121,6 +111,15 @@ def fit_shards(
     how = (chosen.lists, chosen.spec.context, bound.n_slots, measured.held_out, optimizer)
     report = {**chosen.report, **spec.structure.describe(rows_seen)}
     return Fit(result, name, gradient, *how, chosen.spec.terms, chosen.spec, report)
+
+
+def _optimizer(options: Options, solver: str, spec: Spec, *, minibatches: bool) -> Optimizer:
+    optimizer = choose_optimizer(
+        options.optimizer, solver, spec, options.n_components, minibatches=minibatches
+    )
+    if optimizer.full_batch:
+        raise ParameterError(f"{optimizer!r} needs all rows at once: use Adagrad on shards")
+    return optimizer
 
 
 def _columns_to_learn_from(store: ShardStore, layout: Layout, spec: Spec) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb._typing import Bools, Floats
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.plots.canvas import (
     HUES,
@@ -107,15 +107,7 @@ def change_points(
     -------
     Axes, or plotly Figure
     """
-    if not isinstance(table, Table) or not {"at", "statistic", "p_value"} <= set(table.columns):
-        raise InputTypeError(
-            "change_points draws the Table of model.change_points(item, data), not "
-            f"{type(table).__name__}"
-        )
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
-    if len(table) == 0:
-        raise DataError("there is no slice to draw: request n >= 1 change points")
+    _check_changes(table, level)
     order = np.argsort(_order_of(table["at"]), kind="stable")
     at, ticks = _places(table["at"][order])
     statistic, p_value = (
@@ -126,15 +118,8 @@ def change_points(
         curve = [("statistic", np.stack([ticks, statistic]))]
         return draw_curves(curve, x_title="first slice after the change", y_title=title)
     ax = new_axes(ax, (6.0, 3.8))
-    ax.vlines(ticks, 0.0, statistic, color=HUES[0], linewidth=1.2)
-    points, sure = np.stack([ticks, statistic], axis=1), p_value <= level
-    for selected, face, name in (
-        (sure, HUES[0], f"p <= {level:g}"),
-        (~sure, "white", f"p > {level:g}"),
-    ):
-        if selected.any():
-            draw_dots(ax, points[selected], s=36, facecolors=face, edgecolors=HUES[0], zorder=3)
-            ax.collections[-1].set_label(name)
+    sure = p_value <= level
+    _draw_stems(ax, np.stack([ticks, statistic], axis=1), sure, level)
     best = int(np.argmax(statistic))
     if sure[best]:
         ax.annotate(
@@ -151,6 +136,30 @@ def change_points(
     hide_upper_spines(ax)
     ax.legend(frameon=False, fontsize=9)
     return ax
+
+
+def _check_changes(table: Table, level: float) -> None:
+    if not isinstance(table, Table) or not {"at", "statistic", "p_value"} <= set(table.columns):
+        raise InputTypeError(
+            "change_points draws the Table of model.change_points(item, data), not "
+            f"{type(table).__name__}"
+        )
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+    if len(table) == 0:
+        raise DataError("there is no slice to draw: request n >= 1 change points")
+
+
+def _draw_stems(ax: Axes, points: Floats, sure: Bools, level: float) -> None:
+    """Lines from 0, with a filled dot where the p-value is at most the level."""
+    ax.vlines(points[:, 0], 0.0, points[:, 1], color=HUES[0], linewidth=1.2)
+    for selected, face, name in (
+        (sure, HUES[0], f"p <= {level:g}"),
+        (~sure, "white", f"p > {level:g}"),
+    ):
+        if selected.any():
+            draw_dots(ax, points[selected], s=36, facecolors=face, edgecolors=HUES[0], zorder=3)
+            ax.collections[-1].set_label(name)
 
 
 def _order_of(at: Any) -> Any:
