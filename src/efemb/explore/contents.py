@@ -111,7 +111,7 @@ def make_payload(contents: Contents) -> Payload:
         _add_vectors(payload, contents)
         _add_support(payload, contents)
     payload.header |= {
-        "spaces": list(available_vectors(model)),
+        "spaces": list(contents.maps.spaces()),
         "card": describe_card(contents),
         "neural": "lists.pointers" in payload.arrays,
     }
@@ -177,10 +177,7 @@ def _add_items(payload: Payload, contents: Contents) -> None:
 
 
 def _add_vectors(payload: Payload, contents: Contents) -> None:
-    vectors = available_vectors(contents.model)
-    tied = contents.model.spec.structure.tied and len(vectors) == 2
-    if tied:
-        del vectors["alpha"]
+    vectors = contents.maps.spaces()
     payload.header["quantization"] = {"bits": contents.bits}
     errors = {}
     for space, array in vectors.items():
@@ -240,6 +237,8 @@ def _add_relations(payload: Payload, contents: Contents) -> None:
     model = contents.model
     relations: dict[str, Any] = {"min_similarity": MIN_SIMILARITY, "low_z": LOW_Z}
     payload.header["relations"] = relations
+    pair = ("rho", "rho" if model.spec.structure.tied else "alpha")  # names of arrays
+    relations["target"], relations["bag"] = pair[::-1] if model.spec.combine.reverse else pair
     try:
         affinity = Affinity(model)
     except ParameterError as error:
@@ -250,17 +249,15 @@ def _add_relations(payload: Payload, contents: Contents) -> None:
             "All vectors of this model are positive, so that it has no negative effects and knows "
             "no substitutes."
         )
-    relations["target"] = "alpha" if model.spec.combine.reverse else "rho"
-    relations["bag"] = "rho" if model.spec.combine.reverse else "alpha"
     if not contents.vectors:
         return
-    bag = affinity.bag.astype(np.float64)
-    covariance = np.cov(bag.T, bias=True).reshape(bag.shape[1], -1)
-    place = model.parameters.position
-    if place is not None:
-        payload.arrays["relation.place"] = np.asarray(place.mean(axis=0), dtype=np.float64)
+    contexts = affinity.bag.astype(np.float64)
+    if model.parameters.position is not None:  # words at different places have different weights
+        relations["bag"] = "bag"
+        payload.vectors["bag"] = Quantized.of(contexts, contents.bits)
+    covariance = np.cov(contexts.T, bias=True).reshape(model.n_components, -1)
     # Mean and spread of the products of an item with all contexts follow from these.
-    payload.arrays["relation.mean"] = bag.mean(axis=0)
+    payload.arrays["relation.mean"] = contexts.mean(axis=0)
     payload.arrays["relation.covariance"] = covariance
     payload.arrays["response"] = spread_of_products(affinity.target, covariance)
 

@@ -56,12 +56,10 @@ class MapMaker:
     _made: dict[tuple[str, str], NDArray[np.float32]] = field(default_factory=dict)
 
     def spaces(self) -> dict[str, Floats]:
-        """The vectors that can be projected."""
+        """The vectors that can be projected; tied ones are the same."""
         vectors = available_vectors(self.model)
-        return {"rho": vectors["rho"]} if self._is_tied(vectors) else vectors
-
-    def _is_tied(self, vectors: dict[str, Floats]) -> bool:
-        return self.model.spec.structure.tied and "rho" in vectors
+        tied = self.model.spec.structure.tied and "rho" in vectors
+        return {"rho": vectors["rho"]} if tied else vectors
 
     def points(self, space: str, method: str, progress: bool = False) -> NDArray[np.float32]:
         """Coordinates, (N, 2); positions may have three."""

@@ -178,7 +178,7 @@ def _describe_term(term: Term) -> dict[str, Any]:
         described["input"] = {"placeholder": f"one of {len(choices):,}, or empty"}
     elif isinstance(center, float):
         scale = float(getattr(term, "scale", 1.0))
-        described |= {"kind": "number", "center": center, "scale": scale}
+        described |= {"kind": "number", "center": center}
         limits = {"min": center - 3 * scale, "max": center + 3 * scale, "step": scale / 10}
         described["input"] = {"type": "range", **limits}
     return described
@@ -187,21 +187,19 @@ def _describe_term(term: Term) -> dict[str, Any]:
 def _add_term(
     payload: Payload, model: FittedEmbedding, term: Term, number: int, described: dict[str, Any]
 ) -> None:
-    """Entity side L and the row sides R of all choices, or R at two numbers."""
+    """Entity side L and the row sides R of all choices, or R at the numbers 0 and 1."""
     if described["kind"] == "text" or len(described["columns"]) != 1:
         return
     n = model.n_entities
     arrays = arrays_of(term, model.parameters.terms)
-    asked = described.get("choices")
-    if asked is None:
-        asked = [described["center"], described["center"] + described["scale"]]
+    asked = described.get("choices", [0.0, 1.0])
     data = Dataset(
         np.zeros((len(asked), n)), rows={described["columns"][0]: np.array(asked, dtype=object)}
     )
     rows = term.bind(data).row_columns(arrays, np.arange(len(asked)))
     entities = term.entity_columns(arrays, n)
     payload.arrays[f"term.{number}.entities"] = np.asarray(entities, dtype=np.float32)
-    payload.arrays[f"term.{number}.rows"] = np.asarray(rows, dtype=np.float32)
+    payload.arrays[f"term.{number}.rows"] = np.asarray(rows, dtype=np.float64)
 
 
 def _formula_holds(payload: Payload, model: FittedEmbedding) -> bool:
@@ -224,7 +222,7 @@ def _formula_holds(payload: Payload, model: FittedEmbedding) -> bool:
     for number, described in enumerate(header["terms"]):
         if f"term.{number}.rows" not in payload.arrays:
             return False
-        choices = described.get("choices", [described.get("center")])
+        choices = described.get("choices", [0.0])
         if choices:
             row[described["columns"][0]] = choices[0]
             sides = (payload.arrays[f"term.{number}.{side}"] for side in ("entities", "rows"))

@@ -67,12 +67,7 @@ function addRows(matrix, k, weights) {
  */
 function best(scores, classes, n) {
   const order = (a, b) => classes[a] - classes[b] || scores[b] - scores[a];
-  /** @type {number[]} */ let top = [];
-  for (const code of classes.keys()) {
-    const isBelow = top.length === n && order(code, top[n - 1]) >= 0;
-    if (classes[code] >= 0 && !isBelow) top = [...top, code].sort(order).slice(0, n);
-  }
-  return top;
+  return [...classes.keys()].filter((code) => classes[code] >= 0).sort(order).slice(0, n);
 }
 
 /** Lift with the score interval of a Poisson count. @param {number} together @returns {Row} */
@@ -98,18 +93,14 @@ const softplus = (u) => Math.max(u, 0) + Math.log1p(Math.exp(-Math.abs(u)));
 /** Answers by the vectors in the page; each question is a method of that name. */
 class PageAnswers {
   /** Vectors divided by their lengths, by space and group. @type {Record<string, Floats>} */ units = {};
-  /** What was counted last. @type {{ item: number, pairs: Row[] }} */ counted = { item: -1, pairs: [] };
 
   /** @param {Payload} payload */
   constructor({ header, arrays }) {
-    const { rho = arrays.alpha, alpha = rho } = arrays;  // tied models have one of them
     this.header = header;
+    this.arrays = arrays;
     this.k = header.k;
-    /** @type {Record<string, any>} */ this.arrays = { ...arrays, rho, alpha };
-    const bag = /** @type {Floats} */ (this.arrays[header.relations.bag]);
-    const place = arrays["relation.place"];
-    /** Vectors of the context, as inner products see them. */
-    this.bag = place ? bag.map((value, i) => value * place[i % this.k]) : bag;
+    /** Vectors of the context, as inner products see them. @type {Floats} */
+    this.bag = arrays[header.relations.bag];
   }
 
   /** An array, or what a group of rows has instead. @param {string} name @returns {Floats} */
@@ -128,7 +119,7 @@ class PageAnswers {
   }
 
   /** Items near a sum of unit vectors. @param {Basket} weights @param {Partial<Body>} body */
-  nearest(weights, { space = "rho", group, n = 5 }, classes = this.without(weights.map(([code]) => code))) {
+  nearest(weights, { space = this.header.spaces[0], group, n = 5 }, classes = this.without(weights.map(([code]) => code))) {
     const units = this.units[`${space} ${group}`] ??= unitRows(this.of(space, group), this.k);
     const direction = addRows(units, this.k, weights);
     const size = lengthOf(direction);
@@ -158,27 +149,26 @@ class PageAnswers {
   trajectory({ item }) {
     const { labels = [] } = this.header.slices || {};
     const vectors = labels.map((_, group) => takeRow(this.of("rho", group), item, this.k));
+    const lengths = vectors.map(lengthOf);
     return vectors.map((vector, group) => ({
       group,
-      similarity: ratio(multiply(vector, vectors[0])[0], lengthOf(vector) * lengthOf(vectors[0])),
+      similarity: ratio(multiply(vector, vectors[0])[0], lengths[group] * lengths[0]),
       near: this.nearest([[item, 1]], { group, n: 3 }),
     }));
   }
 
-  /** What the data say of an item and each other one; nothing without data. @param {number} item */
+  /** What the data say of an item and each other one; nothing without data. @param {number} item @returns {Row[]} */
   pairsWith(item) {
     const { counts, "support.pointers": pointers, "support.items": members } = this.arrays;
-    if (this.counted.item === item) return this.counted.pairs;  // two questions ask for the same
     const together = new Float64Array(this.header.n);
+    if (!members) return Array.from(together, () => ({}));
     let row = 0;
-    for (let at = members?.indexOf(item) ?? -1; at >= 0; at = members.indexOf(item, at + 1)) {
+    for (let at = members.indexOf(item); at >= 0; at = members.indexOf(item, at + 1)) {
       while (pointers[row + 1] <= at) row++;
       for (const other of members.subarray(pointers[row], pointers[row + 1])) together[other]++;
     }
-    /** @type {Row[]} */ const pairs = Array.from(together, (count, code) => (
-      members ? liftInterval(count, (counts[code] * counts[item]) / (pointers.length - 1)) : {}));
-    this.counted = { item, pairs };
-    return pairs;
+    const nRows = pointers.length - 1;
+    return Array.from(together, (count, code) => liftInterval(count, (counts[code] * counts[item]) / nRows));
   }
 
   /** @param {Body} body @returns {Row[]} */
@@ -246,14 +236,13 @@ class PageAnswers {
     const place = slices ? slices.labels.indexOf(row[slices.column]) : -1;
     const group = place < 0 ? undefined : place;
     /** @type {{ term: string, add: Floats }[]} */ const parts = [];
-    for (const [number, { label, columns, choices, center = 0, scale = 1 }] of terms.entries()) {
+    for (const [number, { label, columns, choices }] of terms.entries()) {
       const value = row[columns[0]];
       const rows = this.arrays[`term.${number}.rows`];
       if (value === undefined || !rows) continue;
-      // Choices have a row each; of a number there are those of its center and of one scale above it.
-      const step = (value - center) / scale;
-      /** @type {Basket} */ const steps = [[0, 1 - step], [1, step]];
-      /** @type {Basket} */ const weights = choices ? [[choices.indexOf(value), 1]] : steps;
+      // Choices have a row each; of numbers there are those of 0 and 1.
+      /** @type {Basket} */
+      const weights = choices ? [[choices.indexOf(value), 1]] : [[0, 1 - value], [1, value]];
       const entities = this.arrays[`term.${number}.entities`];
       const side = addRows(rows, entities.length / n, weights.filter(([known]) => known >= 0));
       parts.push({ term: label, add: multiply(entities, side) });

@@ -1,6 +1,6 @@
 /** One model and its map: points by plotly's WebGL; lit items and labels are on a canvas above them. */
 
-import { element, shortLabel } from "./dom.js";
+import { shortLabel } from "./dom.js";
 
 /** @import { Ask, Box, Bucket, Mark, Payload, State, Surface, View } from "./types" */
 
@@ -38,7 +38,7 @@ export class ModelView {
     this.points = arrays[this.entry.array];
     const codes = new Map(this.labels.map((label, code) => [label, code]));
     this.find = (/** @type {string} */ label) => codes.get(label) ?? -1;
-    const make = (tag, name) => surface.document.importNode(element(tag, { class: name }));
+    const make = (tag, name) => Object.assign(surface.document.createElement(tag), { className: name });
     this.plot = make("div", "plot");
     this.canvas = make("canvas", "over");
     this.tip = make("div", "tip");
@@ -186,9 +186,8 @@ export class ModelView {
     tip.hidden = code === undefined;
     if (code === undefined) return;
     tip.textContent = shortLabel(this.labels[code], 90);
-    const { left, top, width } = this.element.getBoundingClientRect();
-    const most = width - tip.offsetWidth - 4;
-    tip.style.left = `${Math.max(4, Math.min(clientX - left + 12, most))}px`;
+    const { left, top } = this.element.getBoundingClientRect();
+    tip.style.left = `clamp(4px, ${clientX - left + 12}px, 100% - ${tip.offsetWidth + 4}px)`;
     tip.style.top = `${clientY - top + 14}px`;
   }
 
@@ -227,16 +226,9 @@ export class ModelView {
     const largest = Math.max(...sizes) || 1;
     this.marks = marks.map((mark, i) => ({ ...mark, share: sizes[i] / largest }));
     this.marks.sort((a, b) => (a.share || 0) - (b.share || 0));
-    if (selected >= 0) this.marks.push({ code: selected, color: this.theme.ink });
+    if (selected >= 0) this.marks.push({ code: selected, color: pageColor("ink") });
     this.selected = selected;
     return this.isFlat ? this.drawOverlay() : this.redraw();
-  }
-
-  /** Colors of the page. */
-  get theme() {
-    const style = getComputedStyle(document.documentElement);
-    const [ink, paper, soft] = ["--ink", "--paper", "--soft"].map((name) => style.getPropertyValue(name));
-    return { ink, paper, soft };
   }
 
   drawOverlay() {
@@ -265,7 +257,7 @@ export class ModelView {
   }
 
   drawMarks(context, place) {
-    const { ink, paper } = this.theme;
+    const [ink, paper] = ["ink", "paper"].map(pageColor);
     for (const { code, color, weight } of this.marks) {
       // A ring of ink makes a mark differ from a point of the same color.
       const isEnd = weight !== undefined;
@@ -292,7 +284,7 @@ export class ModelView {
 
   /** As many labels as there is room for: of lit items, then of the most frequent, or those selected. */
   drawLabels(context, place, width, height) {
-    const { ink, paper, soft } = this.theme;
+    const [ink, paper, soft] = ["ink", "paper", "soft"].map(pageColor);
     const marks = this.marks.filter(({ weight }) => weight === undefined).reverse();
     const lit = new Set(marks.map(({ code }) => code));
     const taken = this.covered();
@@ -327,6 +319,9 @@ export class ModelView {
     }
   }
 }
+
+/** A color of the theme. @param {string} name */
+const pageColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
 
 /** Whether two labels would touch. @param {Box} a @param {Box} b */
 const overlap = (a, b) => (

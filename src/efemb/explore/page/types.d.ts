@@ -7,7 +7,7 @@ export type Floats = Float32Array | Float64Array;
 export interface Term {
   label: string; columns: string[]; kind: "choice" | "number" | "text";
   asked?: boolean;  // once for each column
-  choices?: (string | number)[]; center?: number; scale?: number;
+  choices?: (string | number)[]; center?: number;
   input: Record<string, any>;
 }
 export interface Prediction {
