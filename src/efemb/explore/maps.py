@@ -98,6 +98,7 @@ class MapMaker:
             name = f"map.{entry['space']}.{entry['method']}"
             payload.arrays[name] = self.points(entry["space"], entry["method"], progress)
             entry["array"], entry["title"] = name, _title(**entry)
+            entry["space"] = entry["space"] or next(iter(self.spaces()))  # positions are no vectors
             sides = np.ptp(payload.arrays[name], axis=0)
             # Of the box of a solid map; plotly's own ones leave the window if an axis is short.
             entry["sides"] = np.maximum(1.1 * sides / (sides.max() or 1.0), 0.05).tolist()

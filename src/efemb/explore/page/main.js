@@ -43,9 +43,8 @@ export class Explorer {
 
   /** What is chosen, by the names that questions have for it. @returns {Record<string, any>} */
   get given() {
-    const { slices, spaces, prediction: { terms } } = this.map.header;
-    const { basket, map, slice } = this.state;
-    const space = map.split(".")[1];
+    const { header: { slices, prediction: { terms } }, entry: { space } } = this.map;
+    const { basket, slice } = this.state;
     /** @type {Record<string, any>} */ const row = {};
     for (const { asked, columns: [name], center, choices = [] } of terms) {
       const text = this.state.row[name];
@@ -56,10 +55,10 @@ export class Explorer {
     return {
       ...this.state,
       row,
+      space,
       basket: countItems(basket),
       group: slice ? Number(slice) : undefined,
       column: slices?.column,
-      space: spaces.includes(space) ? space : spaces[0],  // positions are no vectors
     };
   }
 

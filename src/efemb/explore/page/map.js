@@ -222,10 +222,10 @@ export class ModelView {
 
   /** Light items: on a flat map, only the canvas above it is drawn. @param {Mark[]} marks */
   light(marks, selected) {
-    const sizes = marks.map(({ weight = 0 }) => Math.abs(weight));
-    const largest = Math.max(...sizes) || 1;
-    this.marks = marks.map((mark, i) => ({ ...mark, share: sizes[i] / largest }));
-    this.marks.sort((a, b) => (a.share || 0) - (b.share || 0));
+    const size = ({ weight = 0 }) => Math.abs(weight);
+    const largest = Math.max(...marks.map(size)) || 1;
+    this.marks = marks.map((mark) => ({ ...mark, share: size(mark) / largest }));
+    this.marks.sort((a, b) => size(a) - size(b));
     if (selected >= 0) this.marks.push({ code: selected, color: pageColor("ink") });
     this.selected = selected;
     return this.isFlat ? this.drawOverlay() : this.redraw();
@@ -282,26 +282,35 @@ export class ModelView {
       { left: box.left - x, right: box.right - x, top: box.top - y, bottom: box.bottom - y }));
   }
 
-  /** As many labels as there is room for: of lit items, then of the most frequent, or those selected. */
+  /** Items in the order in which they get labels: lit ones, then the most frequent, or those selected. */
+  *byImportance(/** @type {Set<number>} */ lit) {
+    yield* lit;
+    for (const code of this.arrays.order) if (!lit.has(code) && this.chosen?.has(code) !== false) yield code;
+  }
+
+  /** As many labels as there is room for. */
   drawLabels(context, place, width, height) {
     const [ink, paper, soft] = ["ink", "paper", "soft"].map(pageColor);
-    const marks = this.marks.filter(({ weight }) => weight === undefined).reverse();
-    const lit = new Set(marks.map(({ code }) => code));
+    const named = this.marks.filter(({ weight }) => weight === undefined).reverse();
+    const lit = new Set(named.map(({ code }) => code));
     const taken = this.covered();
     const most = taken.length + lit.size + Math.ceil((width * height) / AREA);
     const isFree = (box) => (
       box.left > 2 && box.right < width - 2 && !taken.some((other) => overlap(box, other)));
+    Object.assign(context, { font: FONT, textBaseline: "middle" });
     let tries = 0;
-    const write = (code, gap) => {
+    for (const code of this.byImportance(lit)) {
+      if (taken.length >= most || tries >= TRIED) break;
       const [x, y] = place(code);
-      if (x < 0 || x > width || y < 8 || y > height - 8) return;
+      if (x < 0 || x > width || y < 8 || y > height - 8) continue;
       tries += 1;
       const label = this.texts[code] ??= measure(context, this.labels[code]);
+      const gap = lit.has(code) ? 10 : 6;
       const lines = { top: y - LINE_HEIGHT / 2, bottom: y + LINE_HEIGHT / 2 };
-      const places = [x + gap, x - gap - label.width].map((left) => (
+      const sides = [x + gap, x - gap - label.width].map((left) => (
         { left, right: left + label.width, ...lines }));
-      const free = places.find(isFree);
-      if (!free) return;
+      const free = sides.find(isFree);
+      if (!free) continue;
       taken.push(free);
       context.fillStyle = paper;
       context.globalAlpha = 0.75;  // of a plate between the points and the text
@@ -309,13 +318,6 @@ export class ModelView {
       context.fillStyle = lit.has(code) ? ink : soft;
       context.globalAlpha = 1;
       context.fillText(label.text, free.left, y);
-    };
-    context.font = FONT;
-    context.textBaseline = "middle";
-    for (const code of lit) write(code, 10);
-    for (const code of this.arrays.order) {
-      if (taken.length >= most || tries >= TRIED) break;
-      if (!lit.has(code) && this.chosen?.has(code) !== false) write(code, 6);
     }
   }
 }
