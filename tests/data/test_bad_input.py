@@ -239,6 +239,37 @@ def test_counts_of_tables(kind: str, count: list[Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (
+            ["1", "10,00", "1.234"],
+            r"in row 1: '10,00' has a decimal comma: write 10\.00 \(in pandas",
+        ),
+        (["1.234,5", "2", ""], r"in 2 rows \(0, 2\): '1\.234,5' .* write 1234\.5"),
+        (["1", "1,234", "2"], r"in row 1: '1,234' has a comma: write 1234 or 1\.234 \(in pandas"),
+        (["1", "1,234,567", "2"], "in row 1: .* has commas: write 1234567"),
+        ([None, "two", "2"], r"in 2 rows \(0, 1\): 'two'\. Correct them"),
+    ],
+)
+def test_text_in_a_column_of_counts(kind: str, cells: list[Any], words: str) -> None:
+    """The error names the column, the first rows, and how to write the cell."""
+    table = FRAMES[kind]({"trip": [1, 1, 2], "what": ["a", "b", "c"], "n": cells})
+    with pytest.raises(DataError, match="column 'n' is missing or not a number " + words):
+        read_baskets(table, **COLUMNS)
+
+
+def test_text_in_a_wide_table() -> None:
+    table = pd.DataFrame({"milk": [1.0, 2.0, 3.0], "beer": ["1", "10,00", "x"]})
+    with pytest.raises(DataError, match=r"'beer'.*'10,00' has a decimal comma.* in row 1, 2; corr"):
+        efemb.data.read_matrix(table)
+    with pytest.raises(InputTypeError, match="column 'beer' has '10,00' .*write 10.00.* in row 1"):
+        efemb.Dataset(table)
+    with pytest.raises(DataError, match="column 'beer' holds text.*'10,00' .* in row 1, 2; X must"):
+        efemb.PoissonEmbedding(2).fit(table)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
 def test_labels_and_columns_of_tables(kind: str) -> None:
     make = FRAMES[kind]
     table = make({"trip": [1, None, 2], "what": ["a", "", None]})

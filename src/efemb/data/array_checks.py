@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.containers import check_array_like
+from efemb.data.readers.dialect import explain_number
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 
@@ -52,10 +53,28 @@ def float_array(values: object, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "biufO":
         raise InputTypeError(f"{name} must be numbers, not {array.dtype}")
     target = np.float32 if array.dtype == np.float16 else np.float64
+    array = _replace_na(array) if array.dtype == object else array
     try:
-        return (_replace_na(array) if array.dtype == object else array).astype(target)
+        return array.astype(target)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} must be numbers: {error}") from error
+        raise InputTypeError(
+            f"{name} must be numbers: {_first_text(values, array, error)}"
+        ) from error
+
+
+def _first_text(values: Any, array: NDArray[Any], error: Exception) -> str:
+    """The first entry that is not a number, and how to write it; the error if there is none."""
+    names = list(getattr(values, "columns", ()))
+    for place, cell in np.ndenumerate(array):
+        try:
+            np.float64(cell)
+        except (TypeError, ValueError):
+            text = explain_number(cell) or repr(cell)
+            if len(place) < 2:
+                return f"{text} in {place}"
+            column = repr(names[place[1]]) if place[1] < len(names) else place[1]
+            return f"column {column} has {text} in row {place[0]}"
+    return str(error)
 
 
 def _replace_na(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_array, validate_data
 
 from efemb._typing import Floats
 from efemb.data.align import check_entities
-from efemb.data.array_checks import check_indices, is_masked, is_sparse, unmask
+from efemb.data.array_checks import check_indices, is_masked, is_sparse, list_first, unmask
 from efemb.data.containers import check_array_like, in_memory, open_container, refuse_remote
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
+from efemb.data.readers.accumulators import text_in_numbers
 from efemb.data.readers.column_roles import entity_columns
 from efemb.data.readers.text.read import read_text, recode
 from efemb.data.vocabulary import Vocabulary, column_labels
@@ -188,11 +189,13 @@ def _shorten_message(error: Exception) -> str:
 def _explain_text(X: Any, error: ValueError) -> None:
     """A frame with text is probably a table of transactions: explain how to read it."""
     for name in getattr(X, "columns", ()):
-        if np.asarray(X[name]).dtype.kind in "OSU":
+        cells = np.asarray(X[name])
+        places, example = text_in_numbers(cells.tolist()) if cells.dtype.kind in "OSU" else ((), "")
+        if len(places):
             raise DataError(
-                f"column {name!r} holds text, not numbers; X must be rows x entities. Read a table "
-                "with one line per item of a basket by efemb.read_baskets(table, basket=, item=, "
-                "count=)"
+                f"column {name!r} holds text, not numbers: {example} in row {list_first(places)}; X "
+                "must be rows x entities. Read a table with one line per item of a basket by "
+                "efemb.read_baskets(table, basket=, item=, count=)"
             ) from error
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._files import bare
+from efemb.data.readers.dialect import explain_number
 from efemb.data.vocabulary import Label, canonical_label
 from efemb.errors import InputTypeError
 
@@ -130,6 +131,22 @@ class CountTable(dict[Any, float]):
         if isinstance(column, Coded):
             return _spread(numbers, column.places, math.nan)
         return numbers
+
+
+def cell_at(column: Column, place: int) -> Any:
+    """A cell of a column; None if it is missing."""
+    if isinstance(column, Coded):
+        code = int(column.places[place])
+        return None if code == MISSING else column.cells[code]
+    return column[place]
+
+
+def text_in_numbers(cells: Sequence[Any]) -> tuple[NDArray[np.int64], str]:
+    """Places of cells that are neither numbers nor missing, and what is wrong with the first."""
+    wrong = np.isnan(CountTable().numbers(list(cells)))
+    told = {int(place): explain_number(cells[place]) for place in np.flatnonzero(wrong)}
+    places = np.array([place for place, text in told.items() if text], dtype=np.int64)
+    return places, told[int(places[0])] if len(places) else ""
 
 
 def _number(cell: Any) -> float:

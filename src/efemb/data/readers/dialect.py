@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
+from efemb.data.vocabulary import shorten
 from efemb.errors import ParameterError
 
 SEPARATORS = ",;\t|"
@@ -20,6 +21,7 @@ _LOOKED_AT = 50
 _HUGE = 1 << 24
 # Excel may write the separator above the header.
 _TOLD = re.compile(r"\"?sep=(.)\"?\r?\n?", re.IGNORECASE)
+_OTHER_POINT = "decimal point: "  # before a number in a column with decimal commas
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?", re.ASCII)
 # 1,234 is either 1.234 or 1234.
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
@@ -136,4 +138,33 @@ def use_decimal_points(cells: Sequence[str]) -> list[str]:
 def _with_point(cell: str) -> str:
     if _COMMA.fullmatch(cell.strip()):
         return cell.replace(".", "").replace(",", ".")
-    return f"decimal point: {cell}" if "." in cell else cell
+    return f"{_OTHER_POINT}{cell}" if "." in cell else cell
+
+
+def explain_number(cell: object) -> str:
+    """A cell that is not a number, and how to write it if it is one elsewhere; empty if missing.
+
+    >>> print(explain_number("1.234,50"))
+    '1.234,50' has a decimal comma: write 1234.50 (in pandas, read_csv(decimal=',', thousands='.'))
+    >>> print(explain_number("two"), explain_number(""))
+    'two'
+    """
+    text = str(cell).strip()
+    if cell is None or text.lower() in MISSING:
+        return ""
+    if text.startswith(_OTHER_POINT):
+        return f"{text.removeprefix(_OTHER_POINT)!r} has a point, but other cells a decimal comma"
+    shown, plain = shorten(text), text.replace(",", "")
+    if _EITHER.fullmatch(text):
+        return (
+            f"{shown} has a comma: write {plain} or {_with_point(text)} (in pandas, "
+            "read_csv(thousands=',') or read_csv(decimal=','))"
+        )
+    if _THOUSANDS.fullmatch(text):
+        return f"{shown} has commas: write {plain} (in pandas, read_csv(thousands=','))"
+    if _COMMA.fullmatch(text):
+        return (
+            f"{shown} has a decimal comma: write {_with_point(text)} (in pandas, "
+            "read_csv(decimal=',', thousands='.'))"
+        )
+    return shown

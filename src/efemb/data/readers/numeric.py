@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._files import bare
+from efemb.data.array_checks import list_first
 from efemb.data.containers import in_memory
-from efemb.data.readers.accumulators import CountTable
+from efemb.data.readers.accumulators import CountTable, text_in_numbers
 from efemb.data.readers.arrow import read_parquet
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.column_roles import COUNTERS, index_names, noted_index, words
@@ -66,9 +67,12 @@ def read_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
     entities = {label: column for label, column in columns.items() if label not in apart}
     wrong = [label for label, column in entities.items() if not _is_numeric(column.dtype)]
     if wrong:
+        places, example = text_in_numbers(entities[wrong[0]].to_list())
+        rows = f": {example} in row {list_first(places)}" if len(places) else ""
         raise DataError(
-            f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers; drop "
-            f"it, or name it as row_labels= or recordings= ({len(wrong)} such columns)"
+            f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers{rows}; "
+            "correct it (pandas.to_numeric makes numbers of text), drop it, or name it as "
+            f"row_labels= or recordings= ({len(wrong)} such columns)"
         )
     for label, column in entities.items():
         _check_exact(label, column, name)

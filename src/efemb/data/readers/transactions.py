@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from efemb._terminal import progress_bar
 from efemb.data.array_checks import make_csr
 from efemb.data.dataset import Dataset
-from efemb.data.readers.accumulators import MISSING, CountTable, KeyTable, LabelTable, PairSums
+from efemb.data.readers.accumulators import (
+    MISSING,
+    Column,
+    CountTable,
+    KeyTable,
+    LabelTable,
+    PairSums,
+    cell_at,
+)
 from efemb.data.readers.badlines import BadLines
+from efemb.data.readers.dialect import explain_number
 from efemb.data.readers.item_lists import item_lists, peek_lists
 from efemb.data.readers.several import table_sources
 from efemb.data.readers.shop_tables import NO_LABEL, add_features, add_prices
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
 
 # float64 counts exactly up to here.
 LARGEST_COUNT = 2.0**53
+NO_NUMBER = "is missing or not a number"
 
 
 def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
@@ -451,7 +461,9 @@ def usable_lines(
     usable = np.ones(len(batch.places), dtype=bool)
     if "count" in cells:
         counts = numbers.numbers(cells["count"])
-        usable &= _check_counts(counts, columns.lines["count"], batch, bad, collected.net)
+        usable &= _check_counts(
+            counts, cells["count"], columns.lines["count"], batch, bad, collected.net
+        )
     baskets, by_key = collected.baskets.codes([cells[role] for role in columns.keys])
     items = collected.items.codes(cells["item"])
     of_rows = batch.columns[len(columns.lines) :]
@@ -476,7 +488,7 @@ def usable_lines(
 
 
 def _check_counts(
-    counts: NDArray[np.float64], name: str, batch: Batch, bad: BadLines, net: bool
+    counts: NDArray[np.float64], cells: Column, name: str, batch: Batch, bad: BadLines, net: bool
 ) -> NDArray[np.bool_]:
     """Whether each count is usable; with `net`, negative ones are."""
     if net:
@@ -484,12 +496,14 @@ def _check_counts(
     usable = (counts > 0) & (counts <= LARGEST_COUNT)
     if not usable.all():
         problems = {
-            "is missing or not a number": np.isnan(counts),
+            NO_NUMBER: np.isnan(counts),
             "is infinite": np.isinf(counts),
             "is not positive": np.isfinite(counts) & (counts <= 0),
             "is above 2**53, where counts are no longer exact": np.isfinite(counts)
             & (counts > LARGEST_COUNT),
         }
         for problem, is_bad in problems.items():
-            bad.add(f"column {name!r} {problem}", batch.places[is_bad])
+            texts = (explain_number(cell_at(cells, i)) for i in np.flatnonzero(np.isnan(counts)))
+            example = next(filter(None, texts), "") if problem == NO_NUMBER else ""
+            bad.add(f"column {name!r} {problem}", batch.places[is_bad], example)
     return usable
