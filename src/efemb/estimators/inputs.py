@@ -190,11 +190,13 @@ def _explain_text(X: Any, error: ValueError) -> None:
     """A frame with text is probably a table of transactions: explain how to read it."""
     for name in getattr(X, "columns", ()):
         cells = np.asarray(X[name])
-        places, example = text_in_numbers(cells.tolist()) if cells.dtype.kind in "OSU" else ((), "")
+        if cells.dtype.kind not in "OSU":
+            continue
+        places, example = text_in_numbers(cells.tolist())
         if len(places):
             raise DataError(
-                f"column {name!r} holds text, not numbers: {example} in row {list_first(places)}; X "
-                "must be rows x entities. Read a table with one line per item of a basket by "
+                f"column {name!r} holds text, not numbers: {example} in row {list_first(places)}; "
+                "X must be rows x entities. Read a table with one line per item of a basket by "
                 "efemb.read_baskets(table, basket=, item=, count=)"
             ) from error
 

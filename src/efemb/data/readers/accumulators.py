@@ -133,7 +133,7 @@ class CountTable(dict[Any, float]):
         return numbers
 
 
-def cell_at(column: Column, place: int) -> Any:
+def cell_at(column: Column, place: Any) -> Any:
     """A cell of a column; None if it is missing."""
     if isinstance(column, Coded):
         code = int(column.places[place])

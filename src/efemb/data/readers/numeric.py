@@ -70,8 +70,8 @@ def read_frame(source: Any, name: str, aside: Sequence[str]) -> NumericTable:
         places, example = text_in_numbers(entities[wrong[0]].to_list())
         rows = f": {example} in row {list_first(places)}" if len(places) else ""
         raise DataError(
-            f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers{rows}; "
-            "correct it (pandas.to_numeric makes numbers of text), drop it, or name it as "
+            f"{name}: column {wrong[0]!r} ({entities[wrong[0]].dtype}) does not hold numbers"
+            f"{rows}; correct it (pandas.to_numeric makes numbers of text), drop it, or name it as "
             f"row_labels= or recordings= ({len(wrong)} such columns)"
         )
     for label, column in entities.items():
