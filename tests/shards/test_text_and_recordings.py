@@ -106,6 +106,10 @@ def test_rows_of_a_recording_are_held_out(tmp_path: Path) -> None:
     lagged = efemb.GaussianEmbedding(2, context=efemb.Lagged([1]))
     with pytest.raises(efemb.ParameterError, match="other rows"):
         fit(lagged, store)
+    batches = efemb.GaussianEmbedding(3, **options, batch_size=64)
+    for fit_batches in (lambda: fit(batches, store), lambda: batches.fit(X)):
+        with pytest.raises(efemb.ParameterError, match=r"batch_size=64.*works on all rows.*'auto'"):
+            fit_batches()
     correlated = prepare_recording(X, tmp_path / "b", n_shards=5)
     with pytest.raises(efemb.ParameterError, match="positions="):
         fit(efemb.GaussianEmbedding(3, **options), correlated)

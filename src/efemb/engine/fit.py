@@ -343,8 +343,14 @@ def batch_size(value: Any, solver: str, n_rows: int) -> int | None:
 def _batch_size(value: Any, solver: Solver[Any], optimizer: Optimizer) -> int | None:
     if solver.stochastic and not optimizer.full_batch:
         return batch_size(value, solver.name, solver.n_rows)
-    if isinstance(value, int):
-        raise ParameterError(
-            f"batch_size={value}: solver {solver.name!r} with {optimizer!r} works on all rows"
-        )
+    refuse_batches(value, solver.name, optimizer)
     return None
+
+
+def refuse_batches(value: Any, solver: str, optimizer: Optimizer) -> None:
+    """An error if rows are to be taken in batches where all of them are used at once."""
+    if value not in (None, "auto"):
+        raise ParameterError(
+            f"batch_size={value}: solver {solver!r} with {optimizer!r} works on all rows: leave "
+            "batch_size='auto'"
+        )

@@ -18,7 +18,14 @@ from efemb.data.store.executors import Executor
 from efemb.data.store.shard_store import ShardStore
 from efemb.engine.backends.sharded import Layout
 from efemb.engine.backends.tasks import ShardJob
-from efemb.engine.fit import Fit, choose_optimizer, make_loop, make_plan, use_all_rows
+from efemb.engine.fit import (
+    Fit,
+    choose_optimizer,
+    make_loop,
+    make_plan,
+    refuse_batches,
+    use_all_rows,
+)
 from efemb.engine.fit_shards import Reading
 from efemb.engine.holdout import DEFAULT_FRACTION, Split
 from efemb.engine.initial import initial_parameters
@@ -114,6 +121,7 @@ def fit_moments(
     optimizer = choose_optimizer(
         options.optimizer, "moments", spec, options.n_components, minibatches=False
     )
+    refuse_batches(options.batch_size, "moments", optimizer)
     dims = (bound.n_entities, bound.n_slots, bound.n_dims, options.n_components)
     job = replace(job, spec=spec, seed=int(rng.integers(2**62)), lists=bound.lists)
     tasks = [replace(task, job=job) for task in tasks]

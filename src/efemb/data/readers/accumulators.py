@@ -144,7 +144,7 @@ def cell_at(column: Column, place: Any) -> Any:
 def text_in_numbers(cells: Sequence[Any]) -> tuple[NDArray[np.int64], str]:
     """Places of cells that are neither numbers nor missing, and what is wrong with the first."""
     wrong = np.isnan(CountTable().numbers(list(cells)))
-    told = {int(place): explain_number(cells[place]) for place in np.flatnonzero(wrong)}
+    told = {place: explain_number(cells[place]) for place in np.flatnonzero(wrong).tolist()}
     places = np.array([place for place, text in told.items() if text], dtype=np.int64)
     return places, told[int(places[0])] if len(places) else ""
 
