@@ -441,7 +441,7 @@ def test_words_have_analogies(visit: Callable, written: Callable) -> None:
 def test_models_without_substitutes_say_so(visit: Callable, written: Callable, kind: str) -> None:
     one = visit(written(fit(kind))).open()
     one.search("item 7")
-    assert "knows no substitutes" in one.page.inner_text("#panel")
+    assert "There is no list: substitutes are together less often" in one.page.inner_text("#panel")
 
 
 def test_tiny_models(visit: Callable, written: Callable) -> None:

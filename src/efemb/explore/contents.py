@@ -27,7 +27,7 @@ from efemb.explore.prediction import add_prediction
 from efemb.explore.slices import add_slices, spread_of_products
 from efemb.fitted.cooccurrence import Support
 from efemb.fitted.neighbor_weights import edge_weights
-from efemb.fitted.relation import LOW_Z, MIN_SIMILARITY, Affinity
+from efemb.fitted.relation import LOW_Z, MIN_SIMILARITY, NO_SUBSTITUTES, Affinity
 from efemb.fitted.rotation import varimax
 
 if TYPE_CHECKING:
@@ -245,10 +245,7 @@ def _add_relations(payload: Payload, contents: Contents) -> None:
         relations["refused"] = str(error)
         return
     if model.spec.positive_rho and model.spec.positive_alpha:
-        relations["refused_substitutes"] = (
-            "All vectors of this model are positive, so that it has no negative effects and knows "
-            "no substitutes."
-        )
+        relations["refused_substitutes"] = f"There is no list: {NO_SUBSTITUTES}."
     if not contents.vectors:
         return
     contexts = affinity.bag.astype(np.float64)

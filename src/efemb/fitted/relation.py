@@ -32,6 +32,11 @@ MIN_SIMILARITY = 0.5  # of contexts that are alike
 # About where suggestions begin to be together less often than by chance in held-out rows of
 # groceries, Complete Journey and Instacart.
 LOW_Z = -1.25
+NO_SUBSTITUTES = (
+    "substitutes are together less often than by chance, which takes negative scores; positive "
+    "vectors can only express positive correlations: fit a model with signed vectors, such as "
+    "PoissonEmbedding"
+)
 
 
 class ProductErrors(Protocol):
@@ -274,10 +279,7 @@ def substitutes(
     """
     fitted = model.fitted()
     if fitted.spec.positive_rho and fitted.spec.positive_alpha:
-        raise ParameterError(
-            "positive vectors can only express positive correlations, so this model has no "
-            "substitutes: fit one with signed vectors, such as PoissonEmbedding"
-        )
+        raise ParameterError(NO_SUBSTITUTES)
     limit = _check_correlation(min_similarity)
     size, pairing = checked_number(n), Pairing(model, **options)
     codes = pairing.read_items(item)
@@ -309,7 +311,15 @@ def substitutes(
         "kind": np.array([first, "unclear", "apart"], dtype=object)[kinds],
     }
     note = _substitute_note(pairing, len(kinds), apart)
+    note = "; ".join([note, *(text for kind, text in _OTHER_KINDS.items() if kind in kinds)])
     return pairing.answer(item, codes, listed, extra, note)
+
+
+# What else `apart=True` lists, by the code of its kind.
+_OTHER_KINDS = {
+    1: "unclear: similar contexts, but together about as often as by chance",
+    2: "apart: different contexts, so that neither takes the place of the other",
+}
 
 
 def _substitute_note(pairing: Pairing, n_listed: int, apart: bool) -> str:
