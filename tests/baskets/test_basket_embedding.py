@@ -75,6 +75,7 @@ def test_history_helps_and_can_be_turned_off(
 ) -> None:
     train, test = split
     assert personal.report_["history"] == "user"
+    assert personal.report_["absent_items"].startswith("one product of the parts for each size")
     assert model.report_["history"] is None
     assert personal.score(test) > model.score(test) + 0.01
     assert personal.score(test) > PersonalPopularity(kappa=30.0).fit(train).score(test)
@@ -390,6 +391,7 @@ def test_customers_who_come_once_are_no_history(trips: Dataset) -> None:
     model = BasketEmbedding(2, max_iter=2, random_state=0).fit(few)
     assert model.report_["history"] is None
     assert model.report_["held_out_rows_of_known_customers"] == 0
+    assert model.report_["new_items"] == "no history of customers is used"
     assert model.personal_ is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -166,3 +167,19 @@ def test_two_products_are_found() -> None:
     assert np.log(of_two).mean() > of_one.mean() + 0.01
     assert abs(weights.sum() - 1.0) < 1e-12
     assert set(products[:, list(pair)].argmax(axis=1)) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("n", "bases", "words"),
+    [
+        (90, module.LOG_LINEAR[:4], "two products of the parts, fitted to 60 questions about"),
+        (60, module.LOG_LINEAR[:4], "all sizes: 40 questions about .* items are fewer than 50"),
+        (60, module.LOG_LINEAR, "one product of the parts for each size of the basket"),
+    ],
+)
+def test_a_report_says_what_products_were_fitted_to(
+    n: int, bases: tuple[int, ...], words: str
+) -> None:
+    """A third of the contexts have one item."""
+    parts = [questions(20), questions(n)]
+    assert re.search(words, module.describe_products(parts, bases))

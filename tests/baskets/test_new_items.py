@@ -125,8 +125,9 @@ def test_planted_products_are_recovered_and_gains_are_those_of_the_log_shares() 
     weights = np.array([0.6, 0.4])
     asked = plant(1500, experts, weights, rng)
     usual = make_mixture(rng.normal(size=(3, F)), rng.dirichlet(np.ones(3)))
-    new, gains = fit_new_items([asked.take(np.arange(1500) < 900), asked], LOG_LINEAR, usual)
+    new, gains, why = fit_new_items([asked.take(np.arange(1500) < 900), asked], LOG_LINEAR, usual)
     assert new is not None
+    assert why == "two products of the parts, fitted to 1,500 questions about new items"
     truth = mean_log_share(asked, experts, weights)
     found = mean_log_share(asked, new.experts[0], new.of_absent[0])
     assert found > truth - 0.003
@@ -135,7 +136,7 @@ def test_planted_products_are_recovered_and_gains_are_those_of_the_log_shares() 
     assert_allclose(new.experts[0, 1 - sharp, [0, 6]], experts[0, [0, 6]], atol=0.2)
     assert_allclose(new.of_absent[0, sharp], 0.4, atol=0.1)
     assert not new.experts[0, :, 5].any()
-    _, gains = fit_new_items([asked], LOG_LINEAR, usual)
+    gains = fit_new_items([asked], LOG_LINEAR, usual)[1]
     for name, absent in (("all items", False), ("absent items", True)):
         given = (asked.logs, asked.size, *kinds_of(asked))
         own = [
@@ -150,9 +151,13 @@ def test_few_questions_and_no_gain_change_nothing() -> None:
     rng = np.random.default_rng(4)
     usual = make_mixture(rng.normal(size=(1, F)) * [1, 0, 1, 0, 0, 0, 1], [1.0])
     asked = plant(module.FEWEST_QUESTIONS - 1, np.zeros((1, F)), [1.0], rng)
-    assert fit_new_items([asked], LOG_LINEAR, usual)[0] is None
+    mixture, _, why = fit_new_items([asked], LOG_LINEAR, usual)
+    assert mixture is None
+    assert why == "as items bought before: 49 questions about new items, fewer than 50"
     already = plant(400, usual.experts[0], [1.0], rng)
-    assert fit_new_items([already], LOG_LINEAR, usual)[0] is None
+    mixture, _, why = fit_new_items([already], LOG_LINEAR, usual)
+    assert mixture is None
+    assert why.endswith("a mixture of their own gains little on 400 questions about new items")
 
 
 def test_bought_is_what_users_have_in_training_rows() -> None:

@@ -119,7 +119,9 @@ class BasketEmbedding(Queries, BasketModel):
         Predicted and observed probabilities of held-out entries, by predicted probability.
     report_ : dict
         family, and how it was chosen; pairs; history; held_out; weights of the largest experts by
-        the size of the context; held_out_score: mean log share per unit, of all and absent items.
+        the size of the context; absent_items and new_items: by what they are predicted, and how
+        many questions that was fitted to; held_out_score: mean log share per unit, of all and
+        absent items.
     family_ : Categorical
         Only the shares of the means are meaningful.
 

@@ -228,6 +228,21 @@ def propose_experts(
     return np.stack(rows, axis=1), names
 
 
+def describe_products(parts: list[Questions], bases: tuple[int, ...]) -> str:
+    """What absent items are predicted by, and what that was fitted to, in words."""
+    if HISTORY in bases:
+        return "one product of the parts for each size of the basket, led by the history"
+    longest = max(parts, key=lambda part: len(part.entity))
+    number = int((longest.size >= _SEVERAL_ITEMS).sum())
+    asked = f"{number:,} questions about baskets of {_SEVERAL_ITEMS} or more items"
+    if number >= FEWEST_QUESTIONS:
+        return f"two products of the parts, fitted to {asked}"
+    return (
+        f"two products of the parts, fitted to questions about baskets of all sizes: {asked} are "
+        f"fewer than {FEWEST_QUESTIONS}"
+    )
+
+
 def _thin_out(questions: Questions) -> Questions:
     """Evenly spread questions, few enough for coefficients of all sizes."""
     step = max(1, -(-len(questions.entity) // _PILOT_QUESTIONS))

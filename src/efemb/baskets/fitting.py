@@ -21,6 +21,7 @@ from efemb.baskets.experts import (
     VECTORS,
     Questions,
     SizeMixture,
+    describe_products,
 )
 from efemb.baskets.new_items import fit_new_items, log_shares_by_kind
 from efemb.baskets.parts import (
@@ -118,10 +119,12 @@ def fit_baskets(
     of_anybody = tuple(base for base in bases if base not in (HISTORY, PERSONAL))
     mixture, held_out_score = SizeMixture.fit_and_score(questions, of_anybody)
     personal, new_items, used = None, None, mixture
+    absent, why = describe_products(questions, of_anybody), "no history of customers is used"
     if chosen.user is not None:
         questions = [part if part.known.all() else part.take(part.known) for part in questions]
         personal, held_out_score = SizeMixture.fit_and_score(questions, bases)
-        new_items, gains = fit_new_items(questions, bases, personal)
+        absent = describe_products(questions, bases)
+        new_items, gains, why = fit_new_items(questions, bases, personal)
         held_out_score = {name: score + gains[name] for name, score in held_out_score.items()}
         used = personal
     report = {
@@ -138,6 +141,8 @@ def fit_baskets(
         "held_out": {"rows": int(sum(held.n_rows for _, held in folds)), "folds": len(folds)},
         "passes": parts.passes.vectors,
         "interrupted": interrupted or parts.interrupted,
+        "absent_items": absent,
+        "new_items": why,
         "weights": _largest_weights(used),
         "weights_of_new_items": None if new_items is None else _largest_weights(new_items),
         "held_out_score": held_out_score,

@@ -28,8 +28,8 @@ NAMES = ("first product (new items)", "second product (new items)")
 
 def fit_new_items(
     parts: list[Questions], bases: tuple[int, ...], usual: SizeMixture
-) -> tuple[SizeMixture | None, dict[str, float]]:
-    """The mixture of new items, and what it adds to the mean log share of all questions.
+) -> tuple[SizeMixture | None, dict[str, float], str]:
+    """The mixture of new items, what it adds to the mean log share of all questions, and why.
 
     bases : of the products;  usual : the mixture of customers
     None where there are few questions, or it gains no more on them than it has parameters.
@@ -37,8 +37,10 @@ def fit_new_items(
     about = [part.take(part.about_new()) for part in parts]
     longest = max(about, key=lambda part: len(part.entity))
     gains = {"all items": 0.0, "absent items": 0.0}
-    if len(longest.entity) < FEWEST_QUESTIONS:
-        return None, gains
+    number = len(longest.entity)
+    asked = f"{number:,} question{'' if number == 1 else 's'} about new items"
+    if number < FEWEST_QUESTIONS:
+        return None, gains, f"as items bought before: {asked}, fewer than {FEWEST_QUESTIONS}"
     # Among new items the history of a customer is popularity.
     bases = tuple(base for base in bases if base != HISTORY)
     products, weights = fit_two_products(among_new(longest), bases)
@@ -46,10 +48,15 @@ def fit_new_items(
     mixture = SizeMixture(products[None], NAMES, np.zeros(1), table, table)
     gained = np.sum([_measure_gains(part, mixture, usual) for part in about], axis=0)
     if gained[1] <= mixture.experts.shape[1] * (len(bases) + 1) - 1:
-        return None, gains
+        return (
+            None,
+            gains,
+            f"as items bought before: a mixture of their own gains little on {asked}",
+        )
     units = np.concatenate([part.units for part in parts])
     counted = [scope_weights(units, absent=absent).sum() for absent in (False, True)]
-    return mixture, dict(zip(gains, (gained / counted).tolist(), strict=True))
+    gains = dict(zip(gains, (gained / counted).tolist(), strict=True))
+    return mixture, gains, f"two products of the parts, fitted to {asked}"
 
 
 def among_new(questions: Questions) -> Questions:
