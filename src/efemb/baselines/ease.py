@@ -19,7 +19,7 @@ class EASE(ItemItem):
     With X the 0/1 matrix of rows and items, B minimizes
     ``|X - X B|^2 + sum over m, n of ridge_m B_mn^2`` subject to ``B_nn = 0``:
 
-    .. math:: P = (X'X + \\operatorname{diag}(ridge))^{-1}, \\qquad B_{mn} = -P_{mn} / P_{nn}
+    .. math:: P = (X'X + \operatorname{diag}(ridge))^{-1}, \qquad B_{mn} = -P_{mn} / P_{nn}
 
     with ``ridge_m = penalty + dropout / (1 - dropout) (X'X)_mm``; `dropout` > 0 is EDLAE
     (Steck 2020), the expected loss when items are dropped from the rows at random. Each column of

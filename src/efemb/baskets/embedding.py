@@ -47,7 +47,7 @@ class BasketEmbedding(Queries, BasketModel):
 
     The share of item j given a basket of s items is a mixture of experts,
 
-    .. math:: p_j = \\sum_e w_e(s) \\; \\prod_f q_{fj}^{a_{ef}} / \\sum_k \\prod_f q_{fk}^{a_{ef}}
+    .. math:: p_j = \sum_e w_e(s) \; \prod_f q_{fj}^{a_{ef}} / \sum_k \prod_f q_{fk}^{a_{ef}}
 
     where the :math:`q_f` are the shares of the parts: an exponential family embedding whose
     contexts have a pseudo-count and are thinned in the fit (`Basket`), an item-item ridge
