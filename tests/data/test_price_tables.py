@@ -72,7 +72,12 @@ def test_items_are_those_of_the_data() -> None:
     [
         ({"paid": 0.0}, {}, efemb.DataError, "line 0 has paid=0 .*on_bad='drop'"),
         ({"paid": -2.0}, {}, efemb.DataError, "line 0 has paid=-2"),
+        ({"paid": np.nan}, {}, efemb.DataError, "line 0 has paid=nan for"),
+        ({"paid": np.inf}, {}, efemb.DataError, "line 0 has paid=inf for"),
         ({"units": 0}, {}, efemb.DataError, "for 0 units"),
+        ({"units": np.inf}, {}, efemb.DataError, "for inf units"),
+        ({"off": -0.5}, {}, efemb.DataError, r"line 0 has off=-0.5: a discount must be .*300 bad"),
+        ({"off": np.inf}, {}, efemb.DataError, "line 0 has off=inf"),
         ({}, {"value": "cost"}, efemb.DataError, "no column 'cost'"),
         ({"paid": "much"}, {}, efemb.InputTypeError, "'paid' must hold numbers"),
         ({}, {"entities": ["wine"]}, efemb.DataError, "no line has a price"),

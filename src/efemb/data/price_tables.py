@@ -76,14 +76,14 @@ def prices(
     count : str, optional
         Column of the units of the line; by default 1.
     discount : str, optional
-        Column of the discount of the line, as a positive number. Without it, the regular price
-        is the price that was paid.
+        Column of the discount of the line, as a positive number; a missing one is none. Without
+        the column, the regular price is the price that was paid.
     entities : Dataset, Vocabulary or sequence of labels, optional
         Items of the tables, in their order: those of the data that the tables are for. By default
         all items of the lines. Lines of other items are dropped and counted.
     on_bad : {"error", "drop"}
-        What to do with lines whose units are not positive, or whose price is not: raise an error,
-        or drop and count them.
+        What to do with lines without a positive number of units, a positive and finite price or
+        a week, or with a negative discount: raise an error, or drop and count them.
 
     Returns
     -------
@@ -117,26 +117,34 @@ def prices(
         for role, name in named.items()
         if role in ("value", "count", "discount") and name is not None
     }
-    units = numbers.get("count", np.ones(len(columns["item"])))
-    full = numbers["value"] + numbers.get("discount", np.zeros(len(units)))
+    paid, units = numbers["value"], numbers.get("count", np.ones(len(columns["item"])))
+    off = numbers.get("discount", np.zeros(len(units)))
+    off = np.where(np.isnan(off), 0.0, off)
     code = _codes(columns["item"], labels)
     group = _codes(columns["by"], groups)
-    good = (units > 0) & (numbers["value"] > 0) & (full > 0) & (group >= 0)
+    priced = (units > 0) & (paid > 0) & np.isfinite(units + paid) & (group >= 0)
+    good = priced & (off >= 0) & np.isfinite(off)
     if on_bad == "error" and not good.all():
-        first = int(np.flatnonzero(~good)[0])
-        raise DataError(
-            f"line {first} has {value}={numbers['value'][first]:g} for {units[first]:g} units in "
-            f"{by} {columns['by'][first]!r}: a price must be positive and its {by} known "
-            f"({int((~good).sum()):,} such lines); correct them, or pass on_bad='drop'"
-        )
+        i = int(np.flatnonzero(~good)[0])
+        found = f"{value}={paid[i]:g} for {units[i]:g} units in {by} {columns['by'][i]!r}"
+        rule = f"a price must be positive and its {by} known"
+        if priced[i]:
+            found, rule = f"{discount}={off[i]:g}", "a discount must be a positive number or 0"
+        raise _bad_lines(i, found, rule, int((~good).sum()))
     valid = good & (code >= 0)
     shape = (len(groups), len(labels))
     cells = (group[valid], code[valid])
-    sums = [_sum(cells, numbers_of[valid], shape) for numbers_of in (units, numbers["value"], full)]
+    sums = [_sum(cells, numbers_of[valid], shape) for numbers_of in (units, paid, paid + off)]
     if not sums[0].any():
         raise DataError("no line has a price of one of the items: check item= and entities=")
     report = {"dropped": int((~good).sum()), "unknown_items": int((good & (code < 0)).sum())}
     return _fill(*sums, by=by, groups=groups, report=report)
+
+
+def _bad_lines(first: int, found: str, rule: str, n: int) -> DataError:
+    return DataError(
+        f"line {first} has {found}: {rule} ({n:,} bad lines); correct them, or pass on_bad='drop'"
+    )
 
 
 def _fill(
@@ -203,7 +211,7 @@ def _columns(lines: Any, names: Mapping[str, str]) -> dict[str, list[Any]]:
 
 def _numbers(column: list[Any], name: str) -> Floats:
     try:
-        return np.nan_to_num(np.array(column, dtype=np.float64))
+        return np.array(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"the column {name!r} must hold numbers: {error}") from error
 
