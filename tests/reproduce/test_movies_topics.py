@@ -6,16 +6,12 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from scipy.stats import false_discovery_control
 
 from efemb.data.dataset import Dataset
 from efemb.reproduce.movies_topics import (
     LISTED,
     Genres,
-    adjust_p_values,
     count_by_chance,
     count_enriched,
     find_codes,
@@ -40,11 +36,6 @@ def test_p_values_count_the_ways_to_draw():
     ways = sum(comb(5, k) * comb(15, 4 - k) for k in (3, 4))
     assert found[0, 0] == pytest.approx(ways / comb(20, 4))
     assert found[1].tolist() == [1.0, 1.0]  # none or more is certain
-
-
-@given(st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=40))
-def test_adjusted_is_benjamini_hochberg(p):
-    assert np.allclose(adjust_p_values(np.array([p]))[0], false_discovery_control(p))
 
 
 def test_genres_of_a_data_set_follow_its_entities():

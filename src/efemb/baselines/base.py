@@ -89,18 +89,13 @@ class Baseline(Recommender, BaseEstimator, ABC):
         -------
         self
         """
-        before = dict(self.__dict__)
-        try:
+        with checking.all_or_nothing(self):
             self._check()
             self.family_ = self._family()
             data = self._read(X, reset=True)
             checking.check_shape(data)
             held = None if validation is None else self._read(validation, reset=False)
             self._fit(data, held)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:

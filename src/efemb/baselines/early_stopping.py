@@ -43,9 +43,8 @@ class Iterated(Baseline):
 
     def _check(self) -> None:
         check_components(self.n_components)
-        owner: Any = self
         for name in self._positive:
-            positive_number(owner, name)
+            positive_number(self, name)
         number("tol", self.tol)
         whole("max_iter", self.max_iter)
         whole("n_iter_no_change", self.n_iter_no_change)

@@ -79,8 +79,7 @@ class EASE(ItemItem):
 
     def _check(self) -> None:
         super()._check()
-        owner: Any = self
-        positive_number(owner, "penalty")
+        positive_number(self, "penalty")
         check_dropout(self.dropout)
 
     def _learn(self, present: Any) -> None:

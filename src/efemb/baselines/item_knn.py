@@ -64,8 +64,7 @@ class ItemKNN(ItemItem):
     def _check(self) -> None:
         super()._check()
         whole("n_neighbors", self.n_neighbors)
-        owner: Any = self
-        positive_number(owner, "shrinkage", zero=True)
+        positive_number(self, "shrinkage", zero=True)
 
     def _learn(self, present: Any) -> None:
         length = np.sqrt(np.asarray(present.sum(axis=0)).ravel())

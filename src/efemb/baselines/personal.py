@@ -80,8 +80,7 @@ class PersonalPopularity(Baseline):
         return Categorical()
 
     def _check(self) -> None:
-        owner: Any = self
-        positive_number(owner, "kappa")
+        positive_number(self, "kappa")
         if not isinstance(self.column, str) or not self.column:
             raise InputTypeError(f"column must be the name of a row column, got {self.column!r}")
 

@@ -70,9 +70,8 @@ class RP3beta(ItemItem):
     def _check(self) -> None:
         super()._check()
         whole("n_neighbors", self.n_neighbors)
-        owner: Any = self
         for name in ("alpha", "beta"):
-            positive_number(owner, name, zero=True)
+            positive_number(self, name, zero=True)
 
     def _learn(self, present: Any) -> None:
         alpha, beta = float(self.alpha), float(self.beta)

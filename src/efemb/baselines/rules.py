@@ -63,8 +63,7 @@ class Rules(ItemItem):
 
     def _check(self) -> None:
         super()._check()
-        owner: Any = self
-        positive_number(owner, "smoothing")
+        positive_number(self, "smoothing")
 
     def _learn(self, present: Any) -> None:
         lines, smoothing = np.asarray(present.sum(axis=0)).ravel(), float(self.smoothing)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 
 import efemb
-from efemb.cli._arguments import StrictCommand, replace_old_options
+from efemb.cli._arguments import StrictCommand, replace_old_options, spread_groups
 from efemb.cli._output import echo, remark
 from efemb.errors import EfembError
 
@@ -61,7 +61,8 @@ def build(asked: str | None = None) -> typer.Typer:
     files = [info.name for info in pkgutil.iter_modules(__path__) if info.name[0] != "_"]
     for name in [asked] if asked in files else files:
         module = importlib.import_module(f"{__name__}.{name}")
-        app.command(name.replace("_", "-"), cls=StrictCommand)(module.command)
+        command = app.command(name.replace("_", "-"), cls=StrictCommand)
+        command(spread_groups(module.command))
     return app
 
 

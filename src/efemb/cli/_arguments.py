@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -38,16 +41,6 @@ Number = Annotated[
     int, typer.Option("--n", "-n", help="Number of items to show.", min=1, metavar="N")
 ]
 Which = Annotated[str, typer.Option(help="Vectors: auto, rho, alpha or both.", metavar="NAME")]
-MinCount = Annotated[
-    int | None, typer.Option(help="Only items that occur at least N times.", min=1, metavar="N")
-]
-Where = Annotated[
-    str | None, typer.Option(help="Only items whose label contains this text.", metavar="TEXT")
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(help="Exclude this item; repeat for several.", metavar="LABEL"),
-]
 MinSupport = Annotated[
     int | None,
     typer.Option(help="With --data: at least N baskets with both items.", min=0, metavar="N"),
@@ -79,7 +72,7 @@ Item = Annotated[
 Count = Annotated[
     str | None, typer.Option(help="Column of counts; none counts each line as 1.", metavar="COLUMN")
 ]
-Layout = Annotated[
+LayoutName = Annotated[
     str | None,
     typer.Option(
         help="table (a line per item of a basket), lines (a basket per line), matrix or text "
@@ -160,6 +153,77 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no 
 
 # Old spellings, which work until version 0.4.
 RENAMED: Final = {"--number": "--n"}
+
+
+# -- groups of options ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file of transactions is laid out; None is inferred from its first lines."""
+
+    basket: Basket = None
+    item: Item = None
+    count: Count = None
+    layout: LayoutName = None
+    header: Header = None
+    encoding: Encoding = "utf-8"
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, decode_letters(getattr(self, each.name)))
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns that were named, and None for the others."""
+        return {"basket": self.basket, "item": self.item, "count": self.count}
+
+    @property
+    def header_names(self) -> list[str] | None:
+        """Names of the columns of a table without a header."""
+        return None if self.header is None else [name.strip() for name in self.header.split(",")]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which items an answer may list."""
+
+    min_count: Annotated[
+        int | None, typer.Option(help="Only items that occur at least N times.", min=1, metavar="N")
+    ] = None
+    where: Annotated[
+        str | None, typer.Option(help="Only items whose label contains this text.", metavar="TEXT")
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Exclude this item; repeat for several.", metavar="LABEL"),
+    ] = None
+
+
+def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose groups of options, which are dataclasses, typer sees as single options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    for parameter in signature(command, eval_str=True).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        kind = groups[parameter.name]
+        options = get_type_hints(kind, include_extras=True)
+        for each in fields(kind):
+            about: dict[str, Any] = {"default": each.default, "annotation": options[each.name]}
+            parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, **about))
+
+    @wraps(command)
+    def run(**passed: Any) -> None:
+        for name, kind in groups.items():
+            passed[name] = kind(**{each.name: passed.pop(each.name) for each in fields(kind)})
+        command(**passed)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {}
+    return run
 
 
 class StrictCommand(TyperCommand):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import efemb
-from efemb.cli._arguments import decode_letters
+from efemb.cli._arguments import Layout
 from efemb.cli._output import Say
 from efemb.errors import ParameterError
 
@@ -34,18 +34,13 @@ _CONTENTS = {
 class Reading:
     """How to read a file; `say` reports everything that was inferred."""
 
-    basket: Sequence[str] | None = None
-    item: str | None = None
-    count: str | None = None
-    encoding: str = "utf-8"
+    layout: Layout
     positions: Path | None = None
     min_count: int = 5
     strict: bool = False
     progress: bool = False
     say: Say = print
     min_items: int = 2  # per basket: a single item has no context
-    layout: str | None = None
-    header: str | None = None
     net_returns: bool = False
     rows: Sequence[str] = ()  # columns with one value per basket
     price: str | None = None
@@ -53,10 +48,6 @@ class Reading:
     features: Path | None = None
     transpose: bool = False  # a matrix of entities x rows
     lower: bool = False  # words of a text
-
-    def __post_init__(self) -> None:
-        for name in ("basket", "item", "count", "header"):
-            object.__setattr__(self, name, decode_letters(getattr(self, name)))
 
     def read(self, source: Path | Sequence[Path], model: str | None = None) -> Dataset | Corpus:
         """Read a file, or several."""
@@ -86,23 +77,22 @@ class Reading:
         return data
 
     def _read_text(self, source: Path | Sequence[Path], **words: Any) -> Corpus:
-        options: dict[str, Any] = {"encoding": self.encoding, "progress": self.progress}
+        options: dict[str, Any] = {"encoding": self.layout.encoding, "progress": self.progress}
         return efemb.read_text(source, lower=self.lower, **options, **words)
 
     def _read_matrix(self, path: Path, guess: Guess) -> Dataset:
-        options: dict[str, Any] = {"positions": self.positions, "encoding": self.encoding}
+        options: dict[str, Any] = {"positions": self.positions, "encoding": self.layout.encoding}
         if not self.transpose:
             return efemb.read_matrix(path, row_labels=guess.row_labels, **options)
-        data = efemb.read_matrix(path, row_labels=guess.row_labels, encoding=self.encoding)
+        data = efemb.read_matrix(path, row_labels=guess.row_labels, encoding=self.layout.encoding)
         return efemb.read_matrix(data.values.T, entities=data.row_labels, **options)
 
     def columns(self, path: Path | None) -> dict[str, Any]:
         """Names of the columns of transactions, inferred from a file if they are not specified."""
         if path is None:  # remote files are not examined
-            if not self.basket or self.item is None:
+            if not self.layout.basket or self.layout.item is None:
                 raise ParameterError("--basket and --item name the columns of remote files")
-            columns = {"basket": list(self.basket), "item": self.item, "count": self.count}
-            return {**columns, "header": self._header}
+            return {**self.layout.columns, "header": self.layout.header_names}
         guess = self._guess(path, None)
         if guess.kind != "baskets" or guess.lines:
             raise ParameterError(
@@ -110,8 +100,8 @@ class Reading:
                 "with one line per item of a basket: write them so, or fit in memory, without "
                 "--store, --cluster and --checkpoint"
             )
-        columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
-        return {**columns, "header": self._header}
+        columns = {name: getattr(guess, name) for name in self.layout.columns}
+        return {**columns, "header": self.layout.header_names}
 
     def read_for(self, path: Path, model: Any) -> Dataset | Corpus:
         """Read a file and put its columns in the order of a model's items."""
@@ -142,7 +132,7 @@ class Reading:
 
     def _check_options(self, path: Path, kind: str) -> None:
         """Reject options that do not apply to this kind of file instead of ignoring them."""
-        if kind != "baskets" and (self.basket or self.item or self.count or self.header):
+        if kind != "baskets" and (any(self.layout.columns.values()) or self.layout.header):
             raise ParameterError(
                 f"{path.name} is {_CONTENTS[kind]}: --basket, --item, --count and --header apply "
                 "to a table of transactions"
@@ -167,26 +157,22 @@ class Reading:
 
         if model in TEXT_ONLY:
             return Guess("text", f"{model} is a model of text")
-        columns: dict[str, Any] = {"basket": self.basket, "item": self.item, "count": self.count}
-        if self.layout == "lines" and (any(columns.values()) or self.header):
+        columns = self.layout.columns
+        if self.layout.layout == "lines" and (any(columns.values()) or self.layout.header):
             raise ParameterError(
                 "--layout lines reads a basket per line, which has no columns: leave out "
                 "--basket, --item, --count and --header"
             )
-        columns |= {"layout": self.layout, "header": self._header}
-        guess = guess_contents(path, **columns, encoding=self.encoding)
+        columns |= {"layout": self.layout.layout, "header": self.layout.header_names}
+        guess = guess_contents(path, **columns, encoding=self.layout.encoding)
         self.say(f"{path.name}: {_CONTENTS[guess.kind]}; {guess.why}")
         return guess
-
-    @property
-    def _header(self) -> list[str] | None:
-        return None if self.header is None else [name.strip() for name in self.header.split(",")]
 
     def _read_baskets(self, source: Any, guess: Guess) -> Dataset:
         columns: dict[str, Any] = {"layout": "lines", "separator": guess.separator}
         if not guess.lines:
-            columns = {name: getattr(guess, name) for name in ("basket", "item", "count")}
-            columns |= {"header": self._header, **self._shop_options()}
+            columns = {name: getattr(guess, name) for name in self.layout.columns}
+            columns |= {"header": self.layout.header_names, **self._shop_options()}
         data = efemb.read_baskets(
             source,
             **columns,
@@ -194,7 +180,7 @@ class Reading:
             min_count=self.min_count,
             min_items_per_basket=self.min_items,
             on_bad="error" if self.strict else "drop",
-            encoding=self.encoding,
+            encoding=self.layout.encoding,
             progress=self.progress,
         )
         self._report_dropped(data.report)

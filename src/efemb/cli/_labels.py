@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import efemb
-from efemb.cli._arguments import decode_letters
+from efemb.cli._arguments import Filters, Layout, decode_letters
 from efemb.cli._output import remark
 from efemb.errors import DataError
 
@@ -76,15 +76,12 @@ class Labels:
         remark(f"ignored, since the model does not know them: {', '.join(unknown)}")
         return [text for text in typed if text not in unknown]
 
-    def filters(
-        self, min_count: int | None, where: str | None, exclude: list[str] | None
-    ) -> dict[str, Any]:
-        """The filters that were specified."""
-        filters: dict[str, Any] = {} if min_count is None else {"min_count": min_count}
-        if where is not None:
-            filters["where"] = decode_letters(where)
-        if exclude:
-            filters["exclude"] = [self.find(typed) for typed in exclude]
+    def filters(self, typed: Filters) -> dict[str, Any]:
+        """The filters that were specified, as options of a question."""
+        filters: dict[str, Any] = {"min_count": typed.min_count, "where": typed.where}
+        filters = {name: decode_letters(each) for name, each in filters.items() if each is not None}
+        if typed.exclude:
+            filters["exclude"] = [self.find(label) for label in typed.exclude]
         return filters
 
     def context(self, members: list[str]) -> Any:
@@ -128,7 +125,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> Any:
+def read_evidence(path: Path | None, model: FittedEmbedding, layout: Layout) -> Any:
     """The data behind a question, or None."""
     if path is None:
         return None
@@ -136,21 +133,21 @@ def read_evidence(path: Path | None, model: FittedEmbedding, **reading: Any) -> 
 
     # Items that are bought alone count, too: they are evidence for substitutes.
     options: dict[str, Any] = {"min_count": 1, "min_items": 1, "progress": True, "say": remark}
-    return Reading(**reading, **options).read_for(path, model)
+    return Reading(layout, **options).read_for(path, model)
 
 
 def open_pair_question(
     path: Path,
     items: list[str],
-    filters: tuple[Any, ...],
+    filters: Filters,
     data: Path | None,
+    layout: Layout,
     *,
     skip_unknown: bool,
-    **reading: Any,
 ) -> tuple[FittedEmbedding, Any, dict[str, Any]]:
     """A saved model, the items in question, and options of a question about pairs."""
     model = open_model(path)
     labels = Labels(model, skip_unknown=skip_unknown)
     query = labels.query(items)
-    evidence = read_evidence(data, model, **reading)
-    return model, query, {**labels.filters(*filters), "data": evidence}
+    evidence = read_evidence(data, model, layout)
+    return model, query, {**labels.filters(filters), "data": evidence}

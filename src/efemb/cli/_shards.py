@@ -69,7 +69,7 @@ def prepare_store(
         "min_items_per_basket": reading.min_items,
         "returns": "net" if reading.net_returns else "bad",
         "on_bad": "error" if reading.strict else "drop",
-        "encoding": reading.encoding,
+        "encoding": reading.layout.encoding,
         "seed": seed,
         "progress": reading.progress,
     }
@@ -173,7 +173,7 @@ def fit_from_shards(
     """Prepare a store unless there is one, and fit from it; returns the model and its summary."""
     from efemb import shards
 
-    if reading.rows or reading.week or reading.price or reading.layout:
+    if reading.rows or reading.week or reading.price or reading.layout.layout:
         raise ParameterError(
             "--row, --week, --price and --layout cannot be used with a store of shards: leave them "
             "out, or fit in memory"

@@ -56,11 +56,8 @@ def command(
     test: Annotated[
         float, typer.Option(help="Share of rows to hold out.", min=0, max=0.9, metavar="X")
     ] = 0.1,
-    basket: of.Basket = None,
-    item: of.Item = None,
-    count: of.Count = None,
-    layout: of.Layout = None,
-    header: of.Header = None,
+    *,
+    layout: of.Layout,
     net_returns: of.NetReturns = False,
     positions: of.Positions = None,
     transpose: of.Transpose = False,
@@ -78,7 +75,6 @@ def command(
     max_iter: of.MaxIter = None,
     seed: of.Seed = 0,
     jobs: of.Jobs = -1,
-    encoding: of.Encoding = "utf-8",
     strict: of.Strict = False,
     quiet: of.Quiet = False,
     as_json: of.Json = False,
@@ -107,9 +103,12 @@ def command(
     for name in names_in_paper:
         check_context(name, None, None, positions)
     reading = Reading(
-        *(basket, item, count, encoding, positions, min_count, strict, not quiet, say),
-        layout=layout,
-        header=header,
+        layout,
+        positions=positions,
+        min_count=min_count,
+        strict=strict,
+        progress=not quiet,
+        say=say,
         transpose=transpose,
         net_returns=net_returns,
     )

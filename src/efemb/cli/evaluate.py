@@ -42,15 +42,11 @@ def command(
     protocol: Annotated[
         str, typer.Option(help="leave-one-out, or leave-fold-out (arrays).", metavar="NAME")
     ] = LEAVE_ONE,
-    basket: of.Basket = None,
-    item: of.Item = None,
-    count: of.Count = None,
-    layout: of.Layout = None,
-    header: of.Header = None,
+    *,
+    layout: of.Layout,
     positions: of.Positions = None,
     transpose: of.Transpose = False,
     lower: of.Lower = False,
-    encoding: of.Encoding = "utf-8",
     strict: of.Strict = False,
     seed: of.Seed = 0,
     quiet: of.Quiet = False,
@@ -76,9 +72,12 @@ def command(
     if hasattr(fitted, "spec") and fitted.spec.context.reads_text:
         _check_text(train, protocol)
     reading = Reading(
-        *(basket, item, count, encoding, positions, 1, strict, not quiet, say),
-        layout=layout,
-        header=header,
+        layout,
+        positions=positions,
+        min_count=1,
+        strict=strict,
+        progress=not quiet,
+        say=say,
         transpose=transpose,
         lower=lower,
     )

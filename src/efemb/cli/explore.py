@@ -22,10 +22,8 @@ def command(
         typer.Option(help="Folder of a second model, shown beside the first.", metavar="MODEL"),
     ] = None,
     data: of.MaybeData = None,
-    basket: of.Basket = None,
-    item: of.Item = None,
-    count: of.Count = None,
-    encoding: of.Encoding = "utf-8",
+    *,
+    layout: of.Layout,
     test: Annotated[
         Path | None,
         typer.Option(help="Held-out data; adds their score.", metavar="FILE"),
@@ -95,15 +93,14 @@ def command(
     fitted = check_model(shown)
     if uncertainty and data is None:
         raise ParameterError("--uncertainty is computed from the rows of the fit: pass --data FILE")
-    columns = {"basket": basket, "item": item, "count": count, "encoding": encoding}
     names = [path.resolve().name for path in (model, against) if path is not None]
-    rows = read_evidence(data, fitted, **columns)
+    rows = read_evidence(data, fitted, layout)
     page = prepare(
         shown,
         against=None if against is None else efemb.load(against),
         data=rows,
         errors=fitted.laplace(rows) if uncertainty else None,
-        test=read_evidence(test, fitted, **columns),
+        test=read_evidence(test, fitted, layout),
         groups=groups,
         group_column=group_column,
         methods=method or None,

@@ -93,7 +93,7 @@ def command(
     history      score and objective during training
     reliability  observed against predicted probabilities (basket models)
     """
-    columns = {"basket": basket, "item": item_column, "count": count, "encoding": encoding}
+    layout = of.Layout(basket, item_column, count, encoding=encoding)
     is_set = {
         "--method": method != "auto",
         "--groups": groups is not None,
@@ -118,7 +118,7 @@ def command(
     if kind == "reliability":
         options = {"loaded": loaded}
     if data is not None:
-        options = {"data": _read_baskets(data, fitted, columns)}
+        options = {"data": _read_baskets(data, fitted, layout)}
     with _report_missing_glyphs():
         write_picture(PICTURES[kind](fitted, shown, n, **options), out, dpi)
     if as_json:
@@ -137,10 +137,10 @@ def _check_options(kind: str, method: str, is_set: dict[str, bool]) -> None:
             raise ParameterError(f"{option} applies to {', '.join(kinds)}, not to {kind}")
 
 
-def _read_baskets(path: Path, model: FittedEmbedding, columns: dict[str, Any]) -> Any:
+def _read_baskets(path: Path, model: FittedEmbedding, layout: of.Layout) -> Any:
     """The data behind a model; --item names what to show here, so its column is --item-column."""
     try:
-        return read_evidence(path, model, **columns)
+        return read_evidence(path, model, layout)
     except EfembError as error:
         raise type(error)(str(error).replace("--item", "--item-column")) from error
 
@@ -171,26 +171,6 @@ def _read_groups(
     return [None if code == NO_GROUP else groups.names[code] for code in groups.codes.tolist()]
 
 
-def _draw_map(
-    model: FittedEmbedding,
-    items: list[Any],
-    n: int | None,
-    method: str = "auto",
-    groups: list[str | None] | None = None,
-) -> Any:
-    return efemb.plots.embedding_map(
-        model, method=method, labels=items or n or 40, groups=groups, progress=True
-    )
-
-
-def _draw_history(model: FittedEmbedding, items: list[Any], n: int | None) -> Any:
-    return efemb.plots.history(model)
-
-
-def _draw_topics(model: FittedEmbedding, items: list[Any], n: int | None) -> Any:
-    return efemb.plots.topics(model, n=n or 8)
-
-
 def _draw_relations(
     model: FittedEmbedding, items: list[Any], n: int | None, data: Any = None
 ) -> Any:
@@ -199,24 +179,15 @@ def _draw_relations(
     return efemb.plots.relations(model, items[0], n or 8, data=data)
 
 
-def _draw_similarity(model: FittedEmbedding, items: list[Any], n: int | None) -> Any:
-    return efemb.plots.similarity(model, items or n or 20)
-
-
-def _draw_weights(model: FittedEmbedding, items: list[Any], n: int | None) -> Any:
-    return efemb.plots.spatial_weights(model, items or n or 3)
-
-
-def _draw_reliability(model: FittedEmbedding, items: list[Any], n: int | None, loaded: Any) -> Any:
-    return efemb.plots.reliability(loaded)
-
-
+# Functions of the model, the items, their number and further options.
 PICTURES: dict[str, Callable[..., Any]] = {
-    "map": _draw_map,
-    "history": _draw_history,
-    "topics": _draw_topics,
+    "map": lambda model, items, n, **options: efemb.plots.embedding_map(
+        model, labels=items or n or 40, progress=True, **options
+    ),
+    "history": lambda model, items, n: efemb.plots.history(model),
+    "topics": lambda model, items, n: efemb.plots.topics(model, n=n or 8),
     "relations": _draw_relations,
-    "similarity": _draw_similarity,
-    "weights": _draw_weights,
-    "reliability": _draw_reliability,
+    "similarity": lambda model, items, n: efemb.plots.similarity(model, items or n or 20),
+    "weights": lambda model, items, n: efemb.plots.spatial_weights(model, items or n or 3),
+    "reliability": lambda model, items, n, loaded: efemb.plots.reliability(loaded),
 }

@@ -28,9 +28,8 @@ def command(
             metavar="COLUMN=VALUE",
         ),
     ] = None,
-    min_count: of.MinCount = None,
-    where: of.Where = None,
-    exclude: of.Exclude = None,
+    *,
+    filters: of.Filters,
     skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
@@ -46,9 +45,8 @@ def command(
         fitted = embedding_of(fitted, model)
     ask = fitted.complete if new else fitted.predict
     labels = Labels(fitted, skip_unknown=skip_unknown)
-    filters = labels.filters(min_count, where, exclude)
-    values = _row_values(row or [], fitted)
-    show(ask(labels.context(context), n, **filters, **values), as_json)
+    options = {**labels.filters(filters), **_row_values(row or [], fitted)}
+    show(ask(labels.context(context), n, **options), as_json)
 
 
 def _row_values(typed: list[str], model: Any) -> dict[str, str]:

@@ -29,15 +29,9 @@ def command(
     include_seen: Annotated[
         bool, typer.Option("--include-seen", help="Also list what a customer has already.")
     ] = False,
-    min_count: of.MinCount = None,
-    where: of.Where = None,
-    exclude: of.Exclude = None,
-    basket: of.Basket = None,
-    item: of.Item = None,
-    count: of.Count = None,
-    layout: of.Layout = None,
-    header: of.Header = None,
-    encoding: of.Encoding = "utf-8",
+    *,
+    filters: of.Filters,
+    layout: of.Layout,
     quiet: of.Quiet = False,
     as_json: of.Json = False,
 ) -> None:
@@ -56,17 +50,11 @@ def command(
         raise DataError(f"{model} holds a {type(loaded).__name__}, which cannot recommend items")
     if out is not None and as_json:
         raise ParameterError("--json prints the answer and --out writes a file: choose one")
-    reading = Reading(
-        *(basket, item, count, encoding, None, 1, False, not quiet, say),
-        min_items=1,
-        layout=layout,
-        header=header,
-    )
+    reading = Reading(layout, min_count=1, min_items=1, progress=not quiet, say=say)
     rows = reading.read_for(data, loaded)
     say(describe_size(rows))
-    filters = Labels(loaded).filters(min_count, where, exclude)
-    options = {**filters, "exclude_seen": not include_seen, "progress": not quiet}
-    table = loaded.recommend(rows, n, **options)
+    options = {"exclude_seen": not include_seen, "progress": not quiet}
+    table = loaded.recommend(rows, n, **Labels(loaded).filters(filters), **options)
     if out is None:
         show(table, as_json, empty="nothing is left to recommend")
         return

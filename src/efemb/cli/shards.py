@@ -61,8 +61,11 @@ def command(
       efemb fit store --cluster local:4 --checkpoint run --out model
     """
     reading = Reading(
-        *(basket, item, count, encoding, None, min_count, strict, not quiet, make_reporter(quiet)),
-        header=header,
+        of.Layout(basket, item, count, header=header, encoding=encoding),
+        min_count=min_count,
+        strict=strict,
+        progress=not quiet,
+        say=make_reporter(quiet),
         net_returns=net_returns,
     )
     with connect(cluster) as client:

@@ -12,9 +12,8 @@ def command(
     items: of.Items,
     n: of.Number = 10,
     which: of.Which = "auto",
-    min_count: of.MinCount = None,
-    where: of.Where = None,
-    exclude: of.Exclude = None,
+    *,
+    filters: of.Filters,
     skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
@@ -30,9 +29,9 @@ def command(
     """
     fitted = open_model(model)
     labels = Labels(fitted, skip_unknown=skip_unknown)
-    query, filters = labels.query(items), labels.filters(min_count, where, exclude)
+    query, options = labels.query(items), labels.filters(filters)
     vectors = fitted.vectors(which)  # type: ignore[arg-type]  # checked there
     for label in query if isinstance(query, list) else [query]:
         if not vectors[label].any():
             remark(f"{label} never varied in the training data: its vector is zero")
-    show(vectors.similar(query, n, **filters), as_json)
+    show(vectors.similar(query, n, **options), as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,15 +17,9 @@ def command(
     n: of.Number = 10,
     direction: of.Direction = "given",
     data: of.MaybeData = None,
-    basket: of.Basket = None,
-    item: of.Item = None,
-    count: of.Count = None,
-    layout: of.Layout = None,
-    header: of.Header = None,
-    encoding: of.Encoding = "utf-8",
-    min_count: of.MinCount = None,
-    where: of.Where = None,
-    exclude: of.Exclude = None,
+    *,
+    layout: of.Layout,
+    filters: of.Filters,
     min_support: of.MinSupport = None,
     apart: Annotated[
         bool,
@@ -44,9 +38,8 @@ def command(
       efemb substitutes model milk --data trips.csv
       efemb substitutes model milk --data trips.csv --apart
     """
-    columns: dict[str, Any] = {"basket": basket, "item": item, "count": count, "encoding": encoding}
-    columns |= {"layout": layout, "header": header, "skip_unknown": skip_unknown}
-    filters = (min_count, where, exclude)
-    fitted, query, options = open_pair_question(model, items, filters, data, **columns)
+    fitted, query, options = open_pair_question(
+        model, items, filters, data, layout, skip_unknown=skip_unknown
+    )
     options |= {"direction": direction, "min_support": min_support, "apart": apart}
     show(fitted.substitutes(query, n, **options), as_json)

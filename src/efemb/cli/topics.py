@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,9 +25,8 @@ def command(
         str | None,
         typer.Option(help="varimax: few large values per dimension.", metavar="NAME"),
     ] = None,
-    min_count: of.MinCount = None,
-    where: of.Where = None,
-    exclude: of.Exclude = None,
+    *,
+    filters: of.Filters,
     as_json: of.Json = False,
 ) -> None:
     """List the leading items of each dimension.
@@ -37,6 +36,6 @@ def command(
       efemb topics model --rotate varimax --min-count 50
     """
     fitted = open_model(model)
-    options: dict[str, Any] = Labels(fitted).filters(min_count, where, exclude)
+    options = Labels(fitted).filters(filters)
     options |= {"topic": topic, "by": by}
     show(fitted.topics(n, vectors=vectors, rotate=rotate, **options), as_json)

@@ -33,16 +33,12 @@ def command(
         int, typer.Option(help="Number of passes over the new data.", min=1, metavar="N")
     ] = 1,
     skip_unknown: of.SkipUnknown = False,
-    basket: of.Basket = None,
-    item: of.Item = None,
-    count: of.Count = None,
-    layout: of.Layout = None,
-    header: of.Header = None,
+    *,
+    layout: of.Layout,
     lower: of.Lower = False,
     min_count: of.Rarest = 1,
     seed: of.Seed = 0,
     jobs: of.Jobs = -1,
-    encoding: of.Encoding = "utf-8",
     quiet: of.Quiet = False,
     as_json: of.Json = False,
 ) -> None:
@@ -68,12 +64,7 @@ def command(
     fitted = embedding_of(loaded, model)
     target = model if out is None else out
     check_writable(MODEL.replaceable(target).parent)
-    reading = Reading(
-        *(basket, item, count, encoding, None, min_count, False, not quiet, say),
-        layout=layout,
-        header=header,
-        lower=lower,
-    )
+    reading = Reading(layout, min_count=min_count, progress=not quiet, say=say, lower=lower)
     if skip_unknown or fitted.spec.context.reads_text:
         if len(data) > 1:
             raise ParameterError("pass a single file with --skip-unknown and for text")

@@ -135,8 +135,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         -------
         self
         """
-        before = dict(self.__dict__)
-        try:
+        with checking.all_or_nothing(self) as before:
             continues = self.warm_start and hasattr(self, "parameters_")
             start = self.parameters_.copy() if continues else None
             inputs = prepare(self, X, positions, sample_weight, validation, reset=True)
@@ -154,10 +153,6 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
                 center=self._centers(),
             )
             self._keep(fit, spec, inputs)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         self._warn_unconverged(fit)
         return self
 
@@ -189,8 +184,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         -------
         self
         """
-        before = dict(self.__dict__)
-        try:
+        with checking.all_or_nothing(self) as before:
             first = not hasattr(self, "parameters_")
             lists, start, state = None, None, None
             rng = checking.generator(self.random_state, 0 if first else self._passes)
@@ -220,10 +214,6 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
                 inputs.report["absent_entities"] = absent
             self._keep(fit, spec, inputs, before.get("_fitted"))
             self._passes = before.get("_passes", 0) + 1
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _options(self, **changes: Any) -> Options:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,18 @@ from efemb.model.spec import Spec
 
 MOST_COMPONENTS = 65_536
 ROUNDING = 1e-5  # relative to the longest vector: what remains if a solver stops short of 0
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[dict[str, Any]]:
+    """Restore the state of an estimator, which this yields, if a fit fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield before
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def check_components(n_components: Any) -> int:

@@ -16,7 +16,13 @@ from efemb.model.zeros import All
 
 @dataclass(eq=False, repr=False)
 class _BasketEmbedding(Embedding):
-    """Counts or binary data on rows."""
+    """Counts or binary data on rows.
+
+    Parameters
+    ----------
+    zero_weight : float, optional
+        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
+    """
 
     zero_weight: float | None = field(default=None, kw_only=True)
 
@@ -68,8 +74,6 @@ class PoissonEmbedding(_BasketEmbedding):
     context : Context or str, default="basket"
         The observations from which an observation is predicted; `Basket(scale="total")` is the rest
         of the row, averaged over its units.
-    zero_weight : float, optional
-        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
 
     Examples
     --------
@@ -91,11 +95,6 @@ class AdditivePoissonEmbedding(_BasketEmbedding):
     E[x_tn] = rho_n . s / d + intercept_n with positive vectors. Zeros are summed in closed form,
     which makes it much faster than `PoissonEmbedding`. It has no negative effects, so it cannot
     find substitutes. `RowVectors` is the only term that it takes.
-
-    Parameters
-    ----------
-    zero_weight : float, optional
-        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
 
     Examples
     --------
@@ -142,8 +141,6 @@ class BernoulliEmbedding(_BasketEmbedding):
 
     Parameters
     ----------
-    zero_weight : float, optional
-        Weight of the zeros: shorthand for `zeros=All(zero_weight)`.
     binarize : bool, default=False
         Turn every nonzero value into 1.
 

@@ -22,7 +22,18 @@ def _summed() -> Window:
 
 @dataclass(eq=False, repr=False)
 class _TextEmbedding(Embedding):
-    """Words given the words around them."""
+    """Words given the words around them.
+
+    Parameters
+    ----------
+    context : Context or str, default="window"
+        `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
+        scale="none")` takes their sum; `Window(5, subsample=1e-3)` drops frequent words at random.
+    min_count : int, default=5
+        Drop words that occur fewer times, if X is text and not a `Corpus`.
+    max_vocab : int, optional
+        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
+    """
 
     n_components: int = 100
     context: Any = field(default="window", kw_only=True)
@@ -43,16 +54,9 @@ class BernoulliTextEmbedding(_TextEmbedding):
 
     Parameters
     ----------
-    context : Context or str, default="window"
-        `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
-        scale="none")` takes their sum; `Window(5, subsample=1e-3)` drops frequent words at random.
     zeros : Zeros, str or None, default=None
         None is `NegativeSampling(5, "smoothed")`: CBOW with negative sampling. `All()` visits every
         word of the vocabulary (exact, for small data), `Sampled(n)` an unbiased sample.
-    min_count : int, default=5
-        Drop words that occur fewer times, if X is text and not a `Corpus`.
-    max_vocab : int, optional
-        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
 
     Examples
     --------
@@ -143,18 +147,11 @@ class CBOW(_TextEmbedding):
 
     Parameters
     ----------
-    context : Context or str, default="window"
-        `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
-        scale="none")` takes their sum; `Window(5, subsample=1e-3)` drops frequent words at random.
     zeros : Zeros or str, default="all"
         "all" is the exact softmax by matrix products; `SampledSoftmax(n)`, `NoiseContrastive(n)`
         and `Hierarchical()` approximate it.
     intercept : bool, default=True
         Whether every word has an intercept, which starts at its log frequency.
-    min_count : int, default=5
-        Drop words that occur fewer times, if X is text and not a `Corpus`.
-    max_vocab : int, optional
-        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
 
     Examples
     --------
@@ -195,10 +192,6 @@ class PoissonTextEmbedding(_TextEmbedding):
     context : Context or str, default="window"
         `Window(size=5)` is the mean of the context vectors of five words on each side. `Window(5,
         length_offset=True)` makes means proportional to the length of the document.
-    min_count : int, default=5
-        Drop words that occur fewer times, if X is text and not a `Corpus`.
-    max_vocab : int, optional
-        Keep only this many of the most frequent words, if X is text and not a `Corpus`.
 
     Examples
     --------

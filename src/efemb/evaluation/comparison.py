@@ -142,13 +142,7 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
         name: _tabulate(group, metric, by, reference, bootstrap, seed)
         for name, group in groups.items()
     }
-    entries = [name for name, table in tables.items() for _ in range(len(table))]
-    first = next(iter(tables.values()))
-    columns = {
-        column: np.concatenate([table[column] for table in tables.values()])
-        for column in first.columns
-    }
-    return Table({"entries": entries, **columns})
+    return stack_tables("entries", tables)
 
 
 def _check_candidates(candidates: Any, split_by: str | None, models: Iterable[Any]) -> bool:
@@ -212,12 +206,19 @@ def _tabulate_metrics(predictions: Mapping[str, Predictions], metrics: Any, *opt
     if not isinstance(metrics, Iterable) or not (names := list(metrics)):
         raise InputTypeError(f"metric must be a string or a list of strings, got {metrics!r}")
     tables = {name: tabulate_scores(predictions, name, *options) for name in names}
-    joined = {
+    return stack_tables("metric", tables, without=(ABSENT, *RANKING))
+
+
+def stack_tables(title: str, tables: Mapping[str, Table], without: Sequence[str] = ()) -> Table:
+    """Tables with equal columns below one another, their names in a first column."""
+    names = [name for name, table in tables.items() for _ in range(len(table))]
+    columns = next(iter(tables.values())).columns
+    stacked = {
         column: np.concatenate([table[column] for table in tables.values()])
-        for column in tables[names[0]].columns
-        if column not in (ABSENT, *RANKING)
+        for column in columns
+        if column not in without
     }
-    return Table({"metric": np.repeat(np.array(names, dtype=object), len(predictions)), **joined})
+    return Table({title: names, **stacked})
 
 
 def resolve_protocol(protocol: Any, seed: int) -> Protocol:
@@ -271,31 +272,8 @@ def tabulate_scores(
     note = ""
     if order[0] == POPULARITY and len(order) > 1:
         note = "no model is better than popularity: their vectors do not help here"
-    skipped = {name: predictions[name].n_skipped for name in predictions}
-    table = _table(names, each, gaps, verdicts, skipped)
-    if any_one.rank is None:
-        return Table({name: table[name] for name in table.columns}, note)
     beside = RANKING if any_one.absent_log_share is None else (ABSENT, *RANKING)
-    further = {m: [predictions[name].score(m).value for name in names] for m in beside}
-    return Table({**{name: table[name] for name in table.columns}, **further}, note)
-
-
-def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:
-    words = ["best"] if name == best else []
-    if name == reference:
-        words.append("reference")
-    elif reference is not None or name != best:
-        words.append({1: "better", -1: "worse", 0: "inconclusive"}[gap.sign * better])
-    return ", ".join(words)
-
-
-def _table(
-    names: list[str],
-    each: Mapping[str, Score],
-    gaps: Mapping[str, Difference],
-    verdicts: Mapping[str, str],
-    skipped: Mapping[str, int],
-) -> Table:
+    further = () if any_one.rank is None else beside
     return Table(
         {
             "model": names,
@@ -308,9 +286,20 @@ def _table(
             "high": [gaps[name].high for name in names],
             "verdict": [verdicts[name] for name in names],
             "n": [each[name].n for name in names],
-            "skipped": [skipped[name] for name in names],
-        }
+            "skipped": [predictions[name].n_skipped for name in names],
+            **{m: [predictions[name].score(m).value for name in names] for m in further},
+        },
+        note,
     )
+
+
+def _verdict(name: str, best: str, reference: str | None, gap: Difference, better: int) -> str:
+    words = ["best"] if name == best else []
+    if name == reference:
+        words.append("reference")
+    elif reference is not None or name != best:
+        words.append({1: "better", -1: "worse", 0: "inconclusive"}[gap.sign * better])
+    return ", ".join(words)
 
 
 def name_models(models: Any) -> dict[str, Any]:

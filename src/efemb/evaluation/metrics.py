@@ -26,39 +26,6 @@ class Metric:
     larger_is_better: bool = True
 
 
-def _log_share(predictions: Predictions) -> Floats:
-    return predictions.known("log_share")
-
-
-def _absent_log_share(predictions: Predictions) -> Floats:
-    return predictions.known("absent_log_share")
-
-
-def _log_density(predictions: Predictions) -> Floats:
-    return predictions.known("log_density")
-
-
-def _squared_error(predictions: Predictions) -> Floats:
-    return np.asarray((predictions.x - predictions.known("mean")) ** 2)
-
-
-def _reciprocal_rank(predictions: Predictions) -> Floats:
-    return np.asarray(1.0 / predictions.known("rank"))
-
-
-def _recall(rank: Floats) -> Floats:
-    return np.ones_like(rank)
-
-
-def _cut_reciprocal(rank: Floats) -> Floats:
-    return np.asarray(1.0 / rank)
-
-
-def _discounted_gain(rank: Floats) -> Floats:
-    """Each entry has a single relevant entity, so that the ideal gain is 1."""
-    return np.asarray(1.0 / np.log2(1.0 + rank))
-
-
 def _top_k_gain(k: int, gain: Callable[[Floats], Floats]) -> Metric:
     """A gain that depends on the rank, 0 beyond rank k."""
 
@@ -71,15 +38,24 @@ def _top_k_gain(k: int, gain: Callable[[Floats], Floats]) -> Metric:
 
 ABSENT = "absent_log_likelihood"
 METRICS = {
-    "normalized_log_likelihood": Metric(_log_share, "unit"),
-    ABSENT: Metric(_absent_log_share, "unit"),
-    "log_likelihood": Metric(_log_density, "entry"),
-    "mean_squared_error": Metric(_squared_error, "entry", larger_is_better=False),
-    "mean_reciprocal_rank": Metric(_reciprocal_rank, "entry"),
+    "normalized_log_likelihood": Metric(lambda predictions: predictions.known("log_share"), "unit"),
+    ABSENT: Metric(lambda predictions: predictions.known("absent_log_share"), "unit"),
+    "log_likelihood": Metric(lambda predictions: predictions.known("log_density"), "entry"),
+    "mean_squared_error": Metric(
+        lambda predictions: (predictions.x - predictions.known("mean")) ** 2,
+        "entry",
+        larger_is_better=False,
+    ),
+    "mean_reciprocal_rank": Metric(lambda predictions: 1.0 / predictions.known("rank"), "entry"),
 }
 RECALL = "recall@"
-# Metrics whose names end in a cut-off: recall@10.
-AT_RANK = {RECALL: _recall, "mrr@": _cut_reciprocal, "ndcg@": _discounted_gain}
+# Gains by rank of metrics whose names end in a cut-off, such as recall@10. An entry has a single
+# relevant entity, so that the ideal discounted gain is 1.
+AT_RANK: dict[str, Callable[[Floats], Floats]] = {
+    RECALL: np.ones_like,
+    "mrr@": lambda rank: 1.0 / rank,
+    "ndcg@": lambda rank: 1.0 / np.log2(1.0 + rank),
+}
 RANKING = (f"{RECALL}10", "ndcg@10", "mrr@100")  # reported wherever entries have ranks
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 # Parameters and data that several docstrings share.
@@ -160,6 +161,23 @@ def documented_by(source: Any) -> Callable[[F], F]:
     def decorate(method: F) -> F:
         method.__doc__ = source.__doc__
         return method
+
+    return decorate
+
+
+def as_function_of(method: Any) -> Callable[[F], F]:
+    """Give the function behind a method its docstring, and a parameter `model`.
+
+    The docstring that the function has describes this parameter.
+    """
+
+    def decorate(function: F) -> F:
+        if method.__doc__ is not None:  # python -OO
+            text = cleandoc(method.__doc__).partition("\n\nExamples\n-----")[0]
+            title = "Parameters\n----------\n"
+            entry = f"model : fitted estimator or FittedEmbedding\n    {function.__doc__}\n"
+            function.__doc__ = text.replace(title, title + entry)
+        return function
 
     return decorate
 

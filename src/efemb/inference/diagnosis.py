@@ -13,7 +13,9 @@ from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import dense
 from efemb.errors import ParameterError
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.queries.model_queries import ModelQueries
 from efemb.inference.findings import (
     Finding,
     Report,
@@ -31,38 +33,9 @@ CELLS, CELLS_AT_ONCE = 1 << 25, 1 << 21
 FAR, NEAR = 1.5, 1.2  # ratios to the expected value
 
 
+@as_function_of(ModelQueries.report)
 def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = False) -> Report:
-    """Diagnose a fitted model in plain words.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        An estimator also stores whether its fit converged.
-    data : Dataset, array or Corpus, optional
-        Rows of the fit or others, to compare the variance and the share of zeros with those of the
-        family, to measure contexts, to find rare entities and odd columns, and to compare the model
-        with popularity. Without data the report covers only the fit itself.
-    seed : int, default=0
-        Random seed for the choice of rows if there are too many.
-    progress : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    Report
-        Prints as text; `to_dict()` returns the numbers.
-
-    Examples
-    --------
-    >>> import efemb
-    >>> from efemb.inference import report
-    >>> trips = efemb.simulation.simulate(
-    ...     "p-emb", n_rows=400, n_entities=8, n_components=2, seed=0
-    ... ).data
-    >>> diagnosis = report(efemb.PoissonEmbedding(2, random_state=0).fit(trips), trips)
-    >>> [finding.topic for finding in diagnosis.findings][:3]
-    ['convergence', 'gradient', 'rare entities']
-    """
+    """Any fitted model; an estimator also tells whether its fit converged."""
     fitted: FittedEmbedding = model.fitted()
     findings = [_check_convergence(model, fitted), _check_gradient(model, fitted)]
     if hasattr(model, "reliability_"):

@@ -18,10 +18,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2, false_discovery_control
 
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.errors import DataError, ParameterError
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.group_models import (
     check_slices,
@@ -31,6 +33,7 @@ from efemb.fitted.group_models import (
     shared_model,
 )
 from efemb.fitted.nearest import checked_number
+from efemb.fitted.queries.group_queries import GroupQueries
 from efemb.inference.uncertainty import AT_ONCE, Laplace, laplace
 from efemb.table import Table
 
@@ -40,6 +43,7 @@ NEWTON_STEPS, LONGEST, CLOSE = 20, 1.0, 1e-6
 LEAST_SHARE = 0.02  # of the rows on either side of a change
 
 
+@as_function_of(GroupQueries.differs)
 def differs(
     model: Any,
     data: Any,
@@ -49,31 +53,7 @@ def differs(
     min_count: float = 1,
     progress: bool = False,
 ) -> Table:
-    """Entities whose embedding in a group differs most from the shared one.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        With `structure=Grouped(column)`, on rows; neither text nor categorical.
-    data : Dataset
-        The rows of the fit, with their row column.
-    n : int, default=20
-        Number of pairs of an item and a group.
-    group : label, optional
-        Only this group.
-    min_count : float, default=1
-        Only items that occur in at least this many rows of the group.
-    progress : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    Table
-        label, group, count (rows of the group that contain the item), distance, ratio (distance in
-        units of its standard error if there were no difference), p_value and q_value (the share of
-        false discoveries among all pairs up to this one, after Benjamini and Hochberg); the
-        smallest p-value first.
-    """
+    """A model with `structure=Grouped(column)`, on rows; neither text nor categorical."""
     fitted: FittedEmbedding = model.fitted()
     structure = fitted.spec.structure
     _check_rows(fitted, "differs", "of_group(label).similar(word) or similar_groups()")
@@ -193,8 +173,6 @@ def _tail_probability(whitened: Floats, weights: Floats) -> tuple[Floats, Floats
     After Pearson (Imhof, 1961): two moments alone give tails that are too light, and therefore more
     false discoveries than the q-values indicate.
     """
-    from scipy.stats import chi2
-
     statistic = (whitened**2).sum(axis=-1)
     first = np.trace(weights, axis1=-2, axis2=-1)
     square = weights @ weights
@@ -254,42 +232,17 @@ def rank_differences(
         flat[name] = values.ravel()
     eligible = np.flatnonzero(flat["count"] >= float(min_count))
     order = eligible[np.lexsort((-flat["ratio"][eligible], flat["p_value"][eligible]))]
-    scaled = flat["p_value"][order] * len(order) / np.arange(1, len(order) + 1)
-    q_value = np.minimum.accumulate(np.minimum(scaled, 1.0)[::-1])[::-1]
     best = order[: checked_number(n)]
     shown = {name: values[best] for name, values in flat.items()}
-    shown["q_value"] = q_value[: len(best)]
+    shown["q_value"] = false_discovery_control(flat["p_value"][order])[: len(best)]
     return Table({"label": label[best], "group": group[best], **shown})
 
 
+@as_function_of(GroupQueries.drift)
 def drift(
     model: Any, data: Any, n: int = 20, *, min_count: float = 1, progress: bool = False
 ) -> Table:
-    """Entities whose embedding moved most between the earlier and the later half of the rows.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        With `structure=Dynamic(column)`; not categorical on rows.
-    data : Dataset or Corpus
-        The rows or documents of the fit, with their row column.
-    n : int, default=20
-        Number of items.
-    min_count : float, default=1
-        Only items that occur in at least this many rows of either half; for text, words that
-        occur so often in the first and in the last slice.
-    progress : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    Table
-        label, count (rows of the later half with the item), distance (between the embeddings of the
-        first and the last slice), ratio (distance between the halves over its standard error if
-        nothing moved), p_value and q_value; the smallest p-value first. For text, label,
-        count_first and count_last (tokens of these slices), distance and similarity (cosine)
-        between the first slice and the last, by distance: the embeddings of words have no errors.
-    """
+    """A model with `structure=Dynamic(column)`; not categorical on rows."""
     if model.fitted().spec.context.reads_text:
         return drift_of_words(model, data, n, min_count)
     fitted, rows, codes = _rows_by_slice(model, data)
@@ -316,6 +269,7 @@ def _check_rows(fitted: FittedEmbedding, question: str, way_out: str) -> None:
         )
 
 
+@as_function_of(GroupQueries.change_points)
 def change_points(
     model: Any,
     item: Any,
@@ -326,31 +280,7 @@ def change_points(
     seed: int = 0,
     progress: bool = False,
 ) -> Table:
-    """When the embedding of an entity changed, compared with shuffled times of the rows.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        With `structure=Dynamic(column)`, on rows; neither text nor categorical.
-    item : label
-    data : Dataset
-        The rows of the fit, with their row column.
-    n : int, default=3
-        Number of slices.
-    n_permutations : int, default=199
-        How often the times are shuffled.
-    seed : int, default=0
-        Random seed of the shuffles.
-    progress : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    Table
-        at (the slice that begins the change), rows_before, rows_after, step (length of the step of
-        the embedding into this slice), statistic (difference of the scores before and after) and
-        p_value (share of shuffles whose largest statistic is as large); the largest first.
-    """
+    """A model with `structure=Dynamic(column)`, on rows; neither text nor categorical."""
     fitted, rows, codes = _rows_by_slice(model, data)
     if n_permutations < 1:
         raise ParameterError(f"n_permutations must be at least 1, got {n_permutations!r}")

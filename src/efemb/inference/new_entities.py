@@ -20,7 +20,9 @@ from efemb.engine.solvers.rows.solver import RowsSolver
 from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.queries.model_queries import ModelQueries
 from efemb.inference.conditionals import (
     Conditionals,
     ListConditionals,
@@ -52,6 +54,7 @@ AT_ONCE = 512  # entities solved side by side
 MANY_ROWS, THINNING = 20_000, 8
 
 
+@as_function_of(ModelQueries.fold_in)
 def fold_in(
     model: Any,
     data: Dataset,
@@ -63,56 +66,7 @@ def fold_in(
     sample_weight: Any = None,
     progress: bool = False,
 ) -> FittedEmbedding:
-    """Extend a fitted model by the new entities of `data` without refitting it.
-
-    Given all context vectors, the embedding rho_n and the intercept of an entity are a generalized
-    linear model on its own column; given all embeddings, a context vector alpha_n is one on the
-    rows that contain n. Both are solved with all fitted parameters held fixed. Further terms of the
-    model are columns beside the contexts; their entity side is solved together with rho.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        On baskets or neighbors, with vectors of its own for each entity.
-    data : Dataset
-        Rows with both known and new entities. Labels determine which are new; without labels the
-        first columns are the known ones. Known entities that the data lack count as absent.
-    context_too : bool, default=True
-        Also solve alpha. Otherwise it stays 0 (positive models: small), and the new entities do
-        not affect the predictions of others; that suffices, and is several times faster, if only
-        the new entities are predicted. Neighbors of known entities do not change, so new neurons
-        are in no context in any case.
-    prior : {"fitted", "model"} or Prior, default="fitted"
-        Prior of the new vectors. A model that was stopped early has shorter vectors than its prior
-        alone would give; "fitted" is a Normal with the spread of the known vectors, or the model's
-        prior if that is tighter. A Prior applies to rho; alpha then has the model's.
-    sweeps : int, default=1
-        How many times alpha and then rho are solved after the first rho.
-    tol : float, default=0.05
-        A problem with p unknowns is solved when it is within tol p / 2 of the largest
-        log-posterior; p / 2 is the uncertainty of the posterior itself.
-    sample_weight : array of shape (rows,), optional
-        Weights of the rows, as in `fit`.
-    progress : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    FittedEmbedding
-        Known entities first, then the new ones in the order of the data.
-
-    Examples
-    --------
-    >>> import efemb
-    >>> from efemb.inference import fold_in
-    >>> trips = efemb.simulation.simulate(
-    ...     "p-emb", n_rows=400, n_entities=9, n_components=2, seed=0
-    ... ).data
-    >>> trips = efemb.Dataset(trips.values, entities=list("abcdefghi"))
-    >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips.take_entities(slice(0, 7)))
-    >>> fold_in(model, trips).n_entities
-    9
-    """
+    """A model on baskets or neighbors, with vectors of its own for each item."""
     fitted: FittedEmbedding = model.fitted()
     _check_options(context_too, prior, sweeps, tol)
     _check_model(fitted)

@@ -12,32 +12,17 @@ from efemb._typing import Floats
 from efemb.data.readers.frames import eager_frame
 from efemb.data.vocabulary import Vocabulary, shorten
 from efemb.errors import DataError, ParameterError, suggest
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.queries.shop_queries import ShopQueries
 from efemb.model.parameters import Parameters
 
 RIDGE = 1.0  # prior precision of the effect of a feature on an intercept, in nats
 
 
+@as_function_of(ShopQueries.add_items)
 def add_items(model: Any, table: Any, *, item: str = "item") -> FittedEmbedding:
-    """Extend a fitted model by items that were never sold; see `model.add_items`.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        With ``structure=Tree([...])`` or ``Featured([...])``.
-    table : mapping of str to list, or a pandas, polars or pyarrow table
-        A column of labels, and one for each feature of the structure. A missing feature, or a
-        category that the fit did not see, adds nothing.
-    item : str
-        The column of labels.
-
-    Returns
-    -------
-    FittedEmbedding
-        Known items first, then the new ones. Their own vectors are 0, the prior mean, so that they
-        have the vectors of their features. Their intercepts, and the item arrays of terms, are
-        predicted from the features by regressions on the known items.
-    """
+    """A model with ``structure=Tree([...])`` or ``Featured([...])``."""
     fitted: FittedEmbedding = model.fitted()
     columns = _read_columns(table)
     if item not in columns:

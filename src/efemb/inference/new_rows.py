@@ -18,7 +18,9 @@ from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import choose_solver, make_solver
 from efemb.engine.threads import workers
 from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.queries.shop_queries import ShopQueries
 from efemb.inference.conditionals import Inverse, resolve_row_weights, typical_curvature
 from efemb.inference.lbfgs import warn_exhausted
 from efemb.inference.new_entities import check_prior, tighten
@@ -31,6 +33,7 @@ from efemb.model.spec import Spec
 from efemb.model.terms.base import Term
 
 
+@as_function_of(ShopQueries.fold_in_rows)
 def fold_in_rows(
     model: Any,
     data: Any,
@@ -40,46 +43,7 @@ def fold_in_rows(
     sample_weight: Any = None,
     progress: bool = False,
 ) -> FittedEmbedding:
-    """Extend a fitted model by new groups of rows, such as households, without refitting it.
-
-    Given everything else, the vector theta_g of a household is a regression with k coefficients on
-    the cells of its rows: the mirror image of `fold_in`. Rows of new households also become
-    history if the model has a `History`; the popularity that it is weighed against is unchanged.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        With `RowVectors` or `History` among its terms.
-    data : like the X of `fit`
-        Rows of new groups; the items are those of the model. Known groups are unchanged,
-        and rows without any new group are ignored.
-    prior : {"fitted", "model"} or Prior, default="fitted"
-        Prior of the new vectors: a Normal with the spread of the known vectors, or the prior of the
-        term if that is tighter; the prior of the term; or your own.
-    tol : float, default=0.05
-        A problem with p unknowns is solved when it is within tol p / 2 of the largest
-        log-posterior.
-    sample_weight : array of shape (rows,), optional
-        Weights of the rows, as in `fit`.
-    progress : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    FittedEmbedding
-        Known groups first, then the new ones in the order of their first rows.
-
-    Examples
-    --------
-    >>> import efemb
-    >>> X = [[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 2], [0, 0, 2, 1]] * 20
-    >>> homes = efemb.Dataset(X, rows={"household": ["ann", "bob", "cid", "dee"] * 20})
-    >>> terms = [efemb.RowVectors("household", 1)]
-    >>> model = efemb.PoissonEmbedding(1, random_state=0, terms=terms).fit(homes)
-    >>> new = efemb.Dataset([[2, 1, 0, 0]] * 3, rows={"household": ["fay"] * 3})
-    >>> efemb.inference.fold_in_rows(model, new).rows("household").similar("fay", n=2)["label"]
-    array(['ann', 'bob'], dtype=object)
-    """
+    """A model with `RowVectors` or `History` among its terms."""
     fitted: FittedEmbedding = model.fitted()
     check_prior(prior)
     number("tol", tol)

@@ -11,7 +11,9 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.errors import DataError, ParameterError
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
+from efemb.fitted.queries.model_queries import ModelQueries
 from efemb.inference.conditionals import (
     Conditionals,
     Design,
@@ -28,6 +30,7 @@ from efemb.table import Table
 AT_ONCE = 64  # entities
 
 
+@as_function_of(ModelQueries.laplace)
 def laplace(
     model: Any,
     data: Any,
@@ -37,52 +40,7 @@ def laplace(
     sample_weight: Any = None,
     progress: bool = False,
 ) -> Laplace:
-    """Normal approximation of every embedding, given all context vectors.
-
-    Given alpha, an embedding rho_n with its intercept is a generalized linear model, and
-
-        H_n = sum over rows of w c (z, 1)(z, 1)' + precision of the prior
-
-    is minus the second derivative of its log-posterior; c, the curvature of a log-density in the
-    inner product, is the variance of x for Poisson and Bernoulli. The covariance is the inverse of
-    H_n or, with `sandwich`, H_n^-1 (sum of squared scores of the rows) H_n^-1, which also holds
-    if the family has the wrong variance. Further terms of the model are columns of z: their row
-    side is given like alpha, their entity side is unknown like the intercept.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        A linear model with an embedding per entity; neither text nor categorical.
-    data : Dataset or array
-        The rows of the fit.
-    sandwich : bool, default=False
-        Estimate the variation of the observations from the rows instead of the family.
-    refit : bool, default=False
-        First move each requested embedding to its optimum given alpha. A model that was stopped
-        early has not reached it, and an interval is then centered where the fit stopped.
-    sample_weight : array of shape (rows,), optional
-        Weights of the rows, as in `fit`: the number of rows that each represents. The sandwich
-        squares them with the scores, as for rows that were drawn with unequal probabilities.
-    progress : bool, default=False
-        Show a progress bar when many entities are requested.
-
-    Returns
-    -------
-    Laplace
-        Covariances are computed on request and cached.
-
-    Examples
-    --------
-    >>> import efemb
-    >>> from efemb.inference import laplace
-    >>> trips = efemb.simulation.simulate(
-    ...     "p-emb", n_rows=400, n_entities=8, n_components=2, seed=0
-    ... ).data
-    >>> model = efemb.PoissonEmbedding(2, random_state=0).fit(trips)
-    >>> interval = laplace(model, trips).interval(0, 1)
-    >>> interval.low < interval.value < interval.high
-    True
-    """
+    """A linear model with an embedding per item; neither text nor categorical."""
     fitted: FittedEmbedding = model.fitted()
     for name, value in (("sandwich", sandwich), ("refit", refit)):
         flag(name, value)
@@ -249,11 +207,8 @@ class Laplace:
         return np.stack(vectors), np.stack(covariances)
 
     def _compute(self, codes: Ints) -> None:
-        blocks = vector_blocks(self._spec, self.model.n_components)
-        posterior = EntityPosterior(self._conditionals(codes), blocks)
-        target, intercept = self._vectors.target[codes], self._vectors.intercept[codes]
-        vectors = posterior.joined(target, intercept if self._spec.intercept else None)
-        theta = posterior.theta(vectors)
+        posterior = self._posterior(codes)
+        theta = posterior.theta(self._joined(posterior, codes))
         if self.refit:
             solved = posterior.begin(theta).run(1e-6)
             theta = solved.theta

@@ -180,7 +180,7 @@ def _same(left: Any, right: Any) -> bool:
         return False
 
 
-def positive_number(owner: Ingredient, option: str, *, zero: bool = False) -> float:
+def positive_number(owner: object, option: str, *, zero: bool = False) -> float:
     """The value of a numeric option that must be > 0 (or >= 0)."""
     value = getattr(owner, option)
     limit = ">= 0" if zero else "> 0"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import hypergeom
+from scipy.stats import false_discovery_control, hypergeom
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
@@ -82,20 +82,9 @@ class Genres:
         drawn = np.array([len(codes) for codes in listed])[:, None]
         return np.asarray(hypergeom.sf(counts - 1, n_movies, total[None], drawn))
 
-
-def adjust_p_values(p: Floats) -> Floats:
-    """Benjamini and Hochberg (1995): the smallest false discovery rate that rejects each test.
-
-    >>> adjust_p_values(np.array([[0.01, 0.04], [0.03, 0.5]])).round(3)
-    array([[0.04 , 0.053],
-           [0.053, 0.5  ]])
-    """
-    flat = p.ravel()
-    order = np.argsort(flat)
-    rates = flat[order] * len(flat) / np.arange(1, len(flat) + 1)
-    rate_of_test = np.empty(len(flat))
-    rate_of_test[order] = np.minimum(1.0, np.minimum.accumulate(rates[::-1])[::-1])
-    return rate_of_test.reshape(p.shape)
+    def discovery_rates(self, listed: Sequence[Ints]) -> Floats:
+        """Smallest false discovery rate at which a genre of a topic counts as enriched."""
+        return np.asarray(false_discovery_control(self.p_values(listed), axis=None))
 
 
 def list_top_movies(vectors: Floats) -> list[Ints]:
@@ -113,7 +102,7 @@ def find_codes(table: Table, labels: Iterable[Any]) -> list[Ints]:
 def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Table:
     """The most significantly enriched genre of each topic."""
     p = genres.p_values(listed)
-    rate = adjust_p_values(p)
+    rate = genres.discovery_rates(listed)
     first = p.argmin(axis=1)
     topics = np.arange(len(listed))
     share = genres.member.mean(axis=0)
@@ -135,7 +124,7 @@ def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Tab
 
 def count_enriched(listed: Sequence[Ints], genres: Genres) -> int:
     """Number of topics with an enriched genre at the false discovery rate."""
-    return int((adjust_p_values(genres.p_values(listed)).min(axis=1) <= LEVEL).sum())
+    return int((genres.discovery_rates(listed).min(axis=1) <= LEVEL).sum())
 
 
 def rotate_at_random(vectors: Floats, rng: np.random.Generator) -> Floats:
@@ -283,7 +272,7 @@ def _find_best_topic(
 ) -> tuple[int, float]:
     """The topic most enriched in some genres, and its false discovery rate."""
     columns = [genres.names.index(name) for name in genre_names if name in genres.names]
-    rates = adjust_p_values(genres.p_values(listed))[:, columns]
+    rates = genres.discovery_rates(listed)[:, columns]
     if rates.size == 0:
         return 0, 1.0
     return int(rates.min(axis=1).argmin()), float(rates.min())

@@ -14,8 +14,10 @@ from efemb.data.columns import CellTable
 from efemb.data.dataset import Dataset
 from efemb.engine.options import number, whole
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.group_models import WAY_OUT
+from efemb.fitted.queries.shop_queries import ShopQueries
 from efemb.fitted.query_context import number_of
 from efemb.fitted.selection import Choice
 from efemb.model.predictor import Predictor
@@ -24,6 +26,7 @@ from efemb.simulation.gibbs import BLOCK_NUMBERS, RowSampler, UnitSampler, draw_
 from efemb.table import Table
 
 
+@as_function_of(ShopQueries.simulate)
 def simulate_rows(
     model: Any,
     rows: Any,
@@ -34,55 +37,7 @@ def simulate_rows(
     progress: bool = False,
     **tables: Any,
 ) -> Dataset:
-    """Draw rows from the conditionals of a fitted model; see `model.simulate`.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        On baskets.
-    rows : Dataset, mapping of row columns, or int
-        The rows to draw. A Dataset gives the row columns and the values at which the sweeps start,
-        which are not in the result. A mapping such as ``{"household": [...], "week": [...]}`` gives
-        only row columns, a number none; missing columns count as the prior mean.
-    sweeps : int
-        How many times every value is redrawn, given the current values of the others.
-    row_size : float, optional
-        For categorical models, which know what is bought but not how much: the mean number of units
-        of a row. By default, rows have as many units as those of the Dataset.
-    seed : int
-        The same seed gives the same random numbers whatever the tables are, so that the difference
-        between two calls is the effect of the tables, not of chance.
-    progress : bool
-        Show a progress bar.
-    **tables : CellTable, or mapping of items to numbers
-        Cell tables that terms of the model read, by name, in place of those of the data. A mapping
-        changes the table that the fit stored: ``price={"milk": 0.8}`` multiplies the price (a table
-        whose logarithm is taken) by 0.8 in every week, and ``available={"milk": 0}`` takes milk off
-        the shelf.
-
-    Returns
-    -------
-    Dataset
-        Sparse counts of the same rows and columns. ``report["sampler"]`` is "gibbs": conditionals
-        need not be those of any joint distribution, and each then holds only approximately after
-        the sweeps have settled.
-
-    Examples
-    --------
-    >>> import efemb
-    >>> price = efemb.data.CellTable([[1.0, 2.0], [0.8, 2.5]], by="week", groups=[1, 2])
-    >>> market = efemb.Dataset(
-    ...     [[1, 2], [1, 1], [2, 1], [3, 1]] * 20,
-    ...     entities=["milk", "tea"],
-    ...     rows={"week": [1, 1, 2, 2] * 20},
-    ...     cells={"price": price},
-    ... )
-    >>> terms = [efemb.CellCovariate("price", log=True)]
-    >>> model = efemb.PoissonEmbedding(1, random_state=0, terms=terms).fit(market)
-    >>> usual, cheap = (model.simulate(market, price={"milk": f}, seed=0) for f in (1.0, 0.5))
-    >>> bool(cheap.values[:, [0]].sum() > usual.values[:, [0]].sum())
-    True
-    """
+    """A model on baskets."""
     fitted: FittedEmbedding = model.fitted()
     whole("sweeps", sweeps)
     whole("seed", seed, 0)
@@ -107,6 +62,7 @@ def simulate_rows(
     return scenario._replace(values, entities=fitted.vocabulary, report=report)
 
 
+@as_function_of(ShopQueries.compare_prices)
 def compare_prices(
     model: Any,
     rows: Any,
@@ -119,34 +75,7 @@ def compare_prices(
     progress: bool = False,
     **options: Any,
 ) -> Table:
-    """Units and revenue of every item at two tables of prices; see `model.compare_prices`.
-
-    Parameters
-    ----------
-    model : fitted estimator or FittedEmbedding
-        With a `CellCovariate` of the table.
-    rows : Dataset, mapping of row columns, or int
-        As for `simulate_rows`.
-    after, before : CellTable, or mapping of items to numbers
-        The two tables; by default, `before` is the table of the fit.
-    table : str
-        Name of the table.
-    draws : int
-        How many times the rows are drawn, with the same random numbers for both tables.
-    seed : int
-        Random seed of the first draw.
-    progress : bool
-        Show progress bars.
-    **options
-        sweeps, row_size and further tables, as for `simulate_rows`.
-
-    Returns
-    -------
-    Table
-        label, units_before, units_after and revenue_before, revenue_after (units times the numbers
-        of the table) per draw of all rows, change (of the units) and its standard_error, which
-        treats the rows as a sample; the largest absolute change first.
-    """
+    """A model with a `CellCovariate` of the table."""
     fitted: FittedEmbedding = model.fitted()
     whole("draws", draws)
     scenarios = read_tables(fitted, {table: after})[table], _table_of_fit(fitted, table, before)

@@ -137,25 +137,31 @@ class ModelQueries(HasFitted):
     def fold_in(self, data: Any, **options: Any) -> FittedEmbedding:
         """Add the new items of `data` without fitting the model again.
 
-        Solves the vectors of the new items from the rows that contain them; all others stay as they
-        are.
+        Given all context vectors, the embedding rho_n and the intercept of an item are a
+        generalized linear model on its own column; given all embeddings, a context vector alpha_n
+        is one on the rows that contain n. Both are solved with everything else unchanged. Columns
+        of further terms are solved together with rho.
 
         Parameters
         ----------
         data : Dataset
             Rows with known and new items. Labels identify the new ones; without labels the first
-            columns are the known items.
+            columns are the known items. Known items that the data lack count as absent.
         context_too : bool, default=True
-            Also solve the context vectors alpha of the new items. Without them the new items can be
-            predicted, but they do not affect the prediction of others; several times faster.
+            Also solve the context vectors alpha of the new items. Without them (0, or small in
+            positive models) the new items can be predicted, but they do not affect the prediction
+            of others; several times faster. Neighbors of known items never change.
         prior : {"fitted", "model"} or Prior, default="fitted"
-            Prior of the new vectors: as spread out as the known vectors, that of the model, or your
-            own.
+            Prior of the new vectors. A model that was stopped early has shorter vectors than its
+            prior alone would give: "fitted" is a Normal with the spread of the known vectors, or
+            the prior of the model if that is tighter. A Prior applies to rho.
         sweeps : int, default=1
             Number of further rounds, each of which solves alpha and then rho.
         tol : float, default=0.05
-            Stop within tol * p / 2 of the maximum of a log posterior with p unknowns.
+            Stop within tol * p / 2 of the maximum of a log posterior with p unknowns; p / 2 is the
+            uncertainty of the posterior itself.
         sample_weight : array of shape (rows,), optional
+            Weights of the rows, as in `fit`.
         %(progress)s
 
         Returns
@@ -177,8 +183,15 @@ class ModelQueries(HasFitted):
     def laplace(self, data: Any, **options: Any) -> Laplace:
         """Approximate the posterior of every embedding by a normal distribution, given alpha.
 
-        Given the context vectors, the embedding rho_n and its intercept are a generalized linear
-        model; the covariance is the inverse of minus the second derivative of its log posterior.
+        Given alpha, an embedding rho_n with its intercept is a generalized linear model, and
+
+            H_n = sum over rows of w c (z, 1)(z, 1)' + precision of the prior
+
+        is minus the second derivative of its log posterior; c, the curvature of a log-density in
+        the predictor, is the variance of x for Poisson and Bernoulli. The covariance is the inverse
+        of H_n or, with `sandwich`, H_n^-1 (sum of squared scores of the rows) H_n^-1, which also
+        holds if the family has the wrong variance. Terms are columns of z: their row side is given
+        like alpha, their entity side is unknown like the intercept.
 
         Parameters
         ----------
@@ -190,7 +203,8 @@ class ModelQueries(HasFitted):
             First move each embedding to its optimum given alpha: a fit that stopped early has not
             quite reached it.
         sample_weight : array of shape (rows,), optional
-            Weights of the rows, as in `fit`.
+            Number of rows that each represents, as in `fit`. The sandwich squares the weights with
+            the scores, as for rows that were drawn with unequal probabilities.
         %(progress)s
 
         Returns

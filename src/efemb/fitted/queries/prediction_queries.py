@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from efemb import fitted as questions
 from efemb.fitted.docstrings import fill_docstrings
 from efemb.fitted.queries.base import HasFitted
 from efemb.table import Table
-
-if TYPE_CHECKING:
-    pass
 
 
 @fill_docstrings

@@ -55,19 +55,21 @@ class ShopQueries(HasFitted):
     def fold_in_rows(self, data: Any, **options: Any) -> FittedEmbedding:
         """Give new households vectors without fitting the model again.
 
-        Solves the vectors of groups that the fit did not see from their rows, with everything else
-        unchanged; their rows also become history, if the model has a `History`.
+        Given everything else, the vector of a household is a regression with k coefficients on the
+        cells of its rows: the mirror image of `fold_in`. Rows of new households also become
+        history if the model has a `History`; the popularity that it is weighed against stays.
 
         Parameters
         ----------
         data : like the X of `fit`
             Rows of new groups; a few per group are enough. Rows of known groups are ignored.
         prior : {"fitted", "model"} or Prior, default="fitted"
-            Prior of the new vectors: as spread out as the known vectors, that of the term, or your
-            own.
+            Prior of the new vectors: as spread out as the known vectors (or that of the term if it
+            is tighter), that of the term, or your own.
         tol : float, default=0.05
             Stop within tol * p / 2 of the maximum of a log posterior with p unknowns.
         sample_weight : array of shape (rows,), optional
+            Weights of the rows, as in `fit`.
         %(progress)s
 
         Returns
@@ -134,7 +136,9 @@ class ShopQueries(HasFitted):
         Returns
         -------
         FittedEmbedding
-            Known items first, then the new ones.
+            Known items first, then the new ones. Their own vectors are 0, the prior mean, so that
+            they have the vectors of their features. Their intercepts, and the item arrays of
+            terms, are predicted from the features by regressions on the known items.
 
         Examples
         --------
@@ -156,12 +160,13 @@ class ShopQueries(HasFitted):
         ----------
         rows : Dataset, mapping of row columns, or int
             The rows to draw. A Dataset gives the row columns and the values at which the sweeps
-            start; a mapping such as ``{"household": [...], "week": [...]}`` gives only row columns;
-            a number gives neither.
+            start, which are not in the result. A mapping such as ``{"household": [...], "week":
+            [...]}`` gives only row columns, a number none; missing columns count as the prior mean.
         sweeps : int, default=8
             How many times every value is redrawn, given the current values of the others.
         row_size : float, optional
-            Mean number of units of a row, for categorical models; by default as in the Dataset.
+            Mean number of units of a row, for categorical models, which know what is bought but not
+            how much; by default as in the Dataset.
         seed : int, default=0
             The same seed gives the same random numbers whatever the tables are, so that two calls
             differ by the effect of the tables.
@@ -203,6 +208,7 @@ class ShopQueries(HasFitted):
         draws : int, default=4
             How many times the rows are drawn.
         seed : int, default=0
+            Random seed of the first draw.
         %(progress)s
         **options
             sweeps, row_size and further tables, as for `simulate`.

@@ -132,7 +132,7 @@ class VectorQueries(HasFitted):
         Parameters
         ----------
         labels : list of labels
-            At least two.
+            At least three different ones.
         %(which)s
         unknown : {"error", "skip"}, default="error"
             Whether unknown labels raise an error or are ignored.
