@@ -50,6 +50,13 @@ class DataLossError(EfembError, RuntimeError):
     """Rows or states that must exist are missing; no result was computed without them."""
 
 
+def check_known(option: str, value: object, choices: Iterable[str]) -> None:
+    """Raise an error that lists the choices of an option unless `value` is one of them."""
+    names = list(choices)
+    if value not in names:
+        raise ParameterError(f"{option}={value!r} is unknown; {suggest(value, names)}")
+
+
 def suggest(name: object, choices: Iterable[str]) -> str:
     """List `choices` in a sentence that starts with the one nearest to `name`.
 

@@ -15,7 +15,7 @@ from efemb._typing import Floats, Ints
 from efemb.baselines.arrays import Holdout
 from efemb.baselines.base import Baseline, cell_blocks
 from efemb.data.matrices import sparse, stored_cells
-from efemb.errors import ParameterError, suggest
+from efemb.errors import check_known
 from efemb.model.families import Categorical, Family
 from efemb.model.predictor import CHUNK_NUMBERS
 
@@ -66,10 +66,7 @@ class ItemItem(Baseline):
         return Categorical()
 
     def _check(self) -> None:
-        if self.backoff not in BACKOFFS:
-            raise ParameterError(
-                f"backoff={self.backoff!r} is unknown; {suggest(self.backoff, BACKOFFS)}"
-            )
+        check_known("backoff", self.backoff, BACKOFFS)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         present = _presence(data)

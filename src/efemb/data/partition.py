@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from efemb.data.array_checks import generator, is_missing_label, make_csr
 from efemb.data.dataset import Dataset, recount
 from efemb.data.vocabulary import is_number_label, shorten, sorted_order
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_known, suggest
 
 By = Literal["rows", "entries", "blocks", "time", "groups"]
 WAYS = ("rows", "entries", "blocks", "time", "groups")
@@ -71,8 +71,7 @@ def split(
     >>> test.rows["week"].tolist()
     [3, 3]
     """
-    if by not in WAYS:
-        raise ParameterError(f"by={by!r} is unknown; {suggest(by, WAYS)}")
+    check_known("by", by, WAYS)
     if by in ("rows", "entries", "blocks") and column is not None:
         raise ParameterError(f"column={column!r} applies to by='groups' and by='time', not {by!r}")
     if by == "rows":

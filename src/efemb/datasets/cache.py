@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
@@ -15,6 +14,7 @@ from zipfile import BadZipFile, ZipFile
 
 from efemb._files import expand_home
 from efemb.errors import DataError
+from efemb.storage.folder import sha256
 
 _PARTIAL = ".partial-"
 _STALE_SECONDS = 3600.0
@@ -34,18 +34,12 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "efemb"
 
 
-def sha256_of(path: Path) -> str:
-    """Checksum of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def checksum_problem(path: Path, sha256: str) -> str | None:
+def checksum_problem(path: Path, expected: str) -> str | None:
     """Describe a checksum mismatch; None if the file is the published one."""
-    digest = sha256_of(path)
-    if digest == sha256:
+    digest = sha256(path)
+    if digest == expected:
         return None
-    return f"{path} is not the published file (sha256 {digest[:12]}..., not {sha256[:12]}...)"
+    return f"{path} is not the published file (sha256 {digest[:12]}..., not {expected[:12]}...)"
 
 
 @contextmanager
@@ -87,7 +81,7 @@ def keep(staged: Path, target: Path) -> None:
 
 
 def unpack(
-    archive: Path, members: Mapping[str, str], sha256: Mapping[str, str], folder: Path
+    archive: Path, members: Mapping[str, str], checksums: Mapping[str, str], folder: Path
 ) -> None:
     """Extract members of a zip (name -> path in the zip) into `folder` and verify them."""
     try:
@@ -100,6 +94,6 @@ def unpack(
     except (BadZipFile, OSError, EOFError) as error:
         raise DataError(f"{archive.name} cannot be extracted: {error}") from error
     for name in members:
-        problem = checksum_problem(folder / name, sha256[name])
+        problem = checksum_problem(folder / name, checksums[name])
         if problem:
             raise DataError(problem)

@@ -11,7 +11,7 @@ from efemb.data.readers.text.read import read_text
 from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Wheel, github
-from efemb.errors import ParameterError, suggest
+from efemb.errors import check_known
 
 _INSIDE = "gensim/test/test_data"
 _SHA256 = {
@@ -74,8 +74,7 @@ def fetch_lee(
     DataError
         If the files are not available, or one is not the published file.
     """
-    if part not in _PARTS:
-        raise ParameterError(f"part={part!r} is unknown; {suggest(part, _PARTS)}")
+    check_known("part", part, _PARTS)
     files = find_files(DATA, data_home, download=download, progress=progress)
     corpus = read_text(_documents(files[_PARTS[part]]), min_count=min_count, progress=progress)
     report = provenance(DATA, files) | corpus.report

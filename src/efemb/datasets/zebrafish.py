@@ -14,7 +14,7 @@ from efemb.data.readers.input_file import open_bytes
 from efemb.datasets.download import Home, find_files
 from efemb.datasets.lines import provenance
 from efemb.datasets.sources import Copy, DataSet, Found, github
-from efemb.errors import ParameterError, suggest
+from efemb.errors import check_known
 
 _SERIES = "key02_00000-key01_00000-key00_00000.bin"
 THUNDER = DataSet(
@@ -134,8 +134,7 @@ def fetch_zebrafish(
     DataError
         If the files are not available, or one is not the published file.
     """
-    if which not in _READERS:
-        raise ParameterError(f"which={which!r} is unknown; {suggest(which, _READERS)}")
+    check_known("which", which, _READERS)
     data, read = _READERS[which]
     files = find_files(data, data_home, download=download, progress=progress)
     values, described = read(files)

@@ -12,10 +12,10 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.readers.input_file import existing_file
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, check_known
 from efemb.evaluation.word_lists import NOT_FOUND, WordLookup, read_lines
 from efemb.fitted import EPSILON, LabeledVectors, check_labeled
-from efemb.fitted.nearest import BLOCK, checked_method, checked_number
+from efemb.fitted.nearest import BLOCK, checked_number
 from efemb.table import Table
 
 Sections = dict[str, list[list[Any]]]
@@ -56,7 +56,7 @@ def analogies(
         per section, then "total".
     """
     check_labeled(vectors)
-    checked_method(method)
+    check_known("method", method, ("add", "mul"))
     used = vectors if restrict is None else vectors.most_frequent(checked_number(restrict))
     sections = _read(source)
     lookup = WordLookup(used.vocabulary)

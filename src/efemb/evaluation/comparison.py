@@ -14,7 +14,7 @@ from efemb._typing import Floats
 from efemb.data.align import in_order, skip_unknown
 from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_known, suggest
 from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_of
 from efemb.evaluation.metrics import ABSENT, RANKING, Metric, metric_of
 from efemb.evaluation.predictions import Predictions
@@ -148,10 +148,7 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
 def _check_candidates(candidates: Any, split_by: str | None, models: Iterable[Any]) -> bool:
     """Whether entries are ranked only among those of their kind."""
     choices = ["all", "same kind"]
-    if candidates not in choices:
-        raise ParameterError(
-            f"candidates={candidates!r} is unknown; {suggest(candidates, choices)}"
-        )
+    check_known("candidates", candidates, choices)
     if candidates == "all":
         return False
     if split_by is None:
@@ -175,8 +172,7 @@ def _split_entries(
     predictions: Mapping[str, Predictions], split_by: str, X: Any, train: Any, user: str
 ) -> dict[str, dict[str, Predictions]]:
     """Repeated and new entries, for every model; groups without entries are left out."""
-    if split_by != "repeat":
-        raise ParameterError(f"split_by={split_by!r} is unknown; {suggest(split_by, ['repeat'])}")
+    check_known("split_by", split_by, ["repeat"])
     if X is None or train is None:
         raise ParameterError('split_by="repeat" needs X and train, both with the customers of rows')
     check_same_entries(predictions)

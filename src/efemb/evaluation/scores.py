@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.errors import DataError, ParameterError, check_known
 
 By: TypeAlias = Literal["unit", "entry", "row"]
 BY = ("unit", "entry", "row")
@@ -73,8 +73,7 @@ def average(values: Floats, by: By, *, x: Floats, row: Ints) -> Score:
 
 def weights(by: Any, *, x: Floats) -> Floats:
     """Weight of each entry: its units, or 1."""
-    if by not in BY:
-        raise ParameterError(f"by={by!r} is unknown; {suggest(by, BY)}")
+    check_known("by", by, BY)
     if by != "unit":
         return np.ones(len(x))
     if (x <= 0).any():

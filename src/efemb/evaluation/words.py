@@ -94,25 +94,12 @@ def word_similarity(
 
 def spearman(a: Floats, b: Floats) -> float:
     """Correlation of average ranks."""
-    ranks = [average_ranks(side) for side in (a, b)]
-    left, right = (ranked - ranked.mean() for ranked in ranks)
-    norm = np.sqrt((left @ left) * (right @ right))
-    if norm == 0:
-        constant = "similarities" if left.any() else "scores"
-        raise DataError(f"all {constant} are equal, so that the rank correlation is undefined")
-    return float(np.clip(left @ right / norm, -1.0, 1.0))
+    from scipy.stats import spearmanr
 
-
-def average_ranks(values: Floats) -> Floats:
-    """1, 2, ... from the smallest; equal values share the mean of their ranks.
-
-    >>> average_ranks(np.array([10.0, 20.0, 10.0])).tolist()
-    [1.5, 3.0, 1.5]
-    """
-    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[index]
-    return ranks
+    for side, name in ((a, "scores"), (b, "similarities")):
+        if np.ptp(side) == 0:
+            raise DataError(f"all {name} are equal, so that the rank correlation is undefined")
+    return float(spearmanr(a, b).statistic)
 
 
 def _check_enough(used: Any, known: Any) -> None:

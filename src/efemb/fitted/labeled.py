@@ -11,9 +11,8 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import float_array, list_first
 from efemb.data.vocabulary import Vocabulary, shorten
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, InputTypeError, check_known
 from efemb.fitted.nearest import (
-    checked_method,
     checked_number,
     largest,
     largest_products,
@@ -226,7 +225,7 @@ class LabeledVectors:
         Table
             label, similarity ("add") or score ("mul") and, where known, count.
         """
-        checked_method(method)
+        check_known("method", method, ("add", "mul"))
         size, choice = checked_number(n), Choice(self._vocabulary, **options)
         plus, minus = choice.codes(positive), choice.codes(negative, needed=False)
         rows = choice.without(np.concatenate([plus, minus]))

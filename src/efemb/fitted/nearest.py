@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.errors import InputTypeError, ParameterError
 
 # Numbers computed at a time: 64 MB in single precision.
 BLOCK = 1 << 24
@@ -197,9 +197,3 @@ def checked_number(n: Any, name: str = "n") -> int:
     if n < 1:
         raise ParameterError(f"{name} must be at least 1, got {n}")
     return int(n)
-
-
-def checked_method(method: Any) -> None:
-    """Raise unless `method` is "add" or "mul"."""
-    if method not in ("add", "mul"):
-        raise ParameterError(f"method={method!r} is unknown; {suggest(method, ['add', 'mul'])}")

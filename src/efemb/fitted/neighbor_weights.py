@@ -8,7 +8,7 @@ import numpy as np
 
 from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
-from efemb.errors import ParameterError, suggest
+from efemb.errors import ParameterError, check_known
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.fitted.vectors import check_inner_products, flat_vectors
@@ -42,8 +42,7 @@ def weights(
     if entity is not None:
         warn_renamed("entity=", "item=")
         item = entity
-    if form not in FORMS:
-        raise ParameterError(f"form={form!r} is unknown; {suggest(form, FORMS)}")
+    check_known("form", form, FORMS)
     fitted = model.fitted()
     size = None if n is None else checked_number(n)
     choice = Choice(fitted.entities, **options)

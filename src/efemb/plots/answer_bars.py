@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.plots.canvas import (
-    INK,
-    find_palette,
-    hide_upper_spines,
-    label_text,
-    label_texts,
-    new_axes,
-)
+from efemb.plots.canvas import draw_ranking, find_palette, label_text, label_texts
 from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.table import Table
 
@@ -71,7 +63,11 @@ def answer(
     heading = column.replace("_", " ")
     if is_interactive(backend, ax):
         return draw_bars(names, numbers, colors, title=title, x_title=heading, bounds=bounds)
-    return _draw(names, numbers, colors, bounds, title, heading, ax)
+    ax = draw_ranking(label_texts(names, 40), numbers, colors, bounds, ax)
+    ax.set_xlabel(heading)
+    if title:
+        ax.set_title(label_text(title, 60).strip(), fontsize=10, loc="left")
+    return ax
 
 
 def _choose_value(table: Table, value: str | None) -> str:
@@ -105,30 +101,3 @@ def _name_rows(table: Table) -> tuple[list[str], str]:
             subjects_of = (str(subject) for subject in table[name].tolist())
             names = [f"{label} | {one}" for label, one in zip(names, subjects_of, strict=True)]
     return names, title
-
-
-def _draw(
-    names: list[str],
-    numbers: Floats,
-    colors: list[str],
-    bounds: Floats | None,
-    title: str,
-    heading: str,
-    ax: Any,
-) -> Any:
-    heights = np.arange(len(names))
-    ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(names)))
-    ax.barh(heights, numbers, color=colors, height=0.72)
-    if bounds is not None:
-        length = np.abs(bounds - numbers)
-        ax.errorbar(numbers, heights, xerr=length, fmt="none", ecolor=INK, capsize=2)
-    ax.axvline(0.0, color=INK, linewidth=0.8)
-    ax.set_yticks(heights, label_texts(names, 40), fontsize=8)
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(heading)
-    hide_upper_spines(ax)
-    ax.spines["left"].set_visible(False)
-    if title:
-        ax.set_title(label_text(title, 60).strip(), fontsize=10, loc="left")
-    return ax

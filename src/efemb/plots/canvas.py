@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from efemb._typing import Floats
-from efemb.errors import InputTypeError, MissingExtraError, ParameterError, suggest
+from efemb.errors import InputTypeError, MissingExtraError, check_known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,10 +90,32 @@ def hide_upper_spines(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
+def draw_ranking(
+    names: Sequence[str],
+    values: Floats,
+    colors: Sequence[str],
+    bounds: Floats | None,
+    ax: Axes | None,
+) -> Axes:
+    """Horizontal bars on both sides of 0, the first on top, with intervals (2, n) if there are."""
+    heights = np.arange(len(names))
+    ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(names)))
+    ax.barh(heights, values, color=colors, height=0.72)
+    if bounds is not None:
+        length = np.abs(bounds - values)
+        ax.errorbar(values, heights, xerr=length, fmt="none", ecolor=INK, capsize=2)
+    ax.axvline(0.0, color=INK, linewidth=0.8)
+    ax.set_yticks(heights, names, fontsize=8)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    hide_upper_spines(ax)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
 def find_palette(name: Any) -> tuple[str, str, str]:
     """Colors of positive values, of negative values, and of entities."""
-    if name not in PALETTES:
-        raise ParameterError(f"palette={name!r} is unknown; {suggest(name, PALETTES)}")
+    check_known("palette", name, PALETTES)
     return PALETTES[name]
 
 

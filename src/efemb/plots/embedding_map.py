@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, InputTypeError, MissingExtraError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, MissingExtraError, check_known
 from efemb.plots.canvas import (
     GRAY,
     HUES,
@@ -93,8 +93,7 @@ def embedding_map(
     Axes, or plotly Figure
     """
     vectors = get_vectors(model, which)
-    if method not in METHODS:
-        raise ParameterError(f"method={method!r} is unknown; {suggest(method, METHODS)}")
+    check_known("method", method, METHODS)
     if method == "auto":
         method = "tsne" if 4 <= len(vectors) < TSNE_BELOW else "pca"
     order = choose_codes(vectors, labels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.errors import DataError, check_known
 from efemb.plots.canvas import apply_layout, label_texts, new_axes
 from efemb.plots.interactive import draw_cosines, is_interactive
 from efemb.plots.model_vectors import choose_codes, get_vectors
@@ -49,8 +49,7 @@ def similarity(
     Axes, or plotly Figure
     """
     vectors = get_vectors(model, which)
-    if order not in ORDERS:
-        raise ParameterError(f"order={order!r} is unknown; {suggest(order, ORDERS)}")
+    check_known("order", order, ORDERS)
     codes = choose_codes(vectors, labels)
     if not 2 <= len(codes) <= MOST:
         raise DataError(f"a heat map takes 2 to {MOST:,} entities, got {len(codes):,}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import MissingExtraError, ParameterError, suggest
+from efemb.errors import MissingExtraError, ParameterError, check_known
 from efemb.plots.canvas import GRAY, HUES, INK
 
 BACKENDS = ("matplotlib", "plotly")
@@ -19,8 +19,7 @@ SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross
 
 def is_interactive(backend: Any, ax: Any) -> bool:
     """Whether the backend is plotly; only matplotlib can draw into Axes."""
-    if backend not in BACKENDS:
-        raise ParameterError(f"backend={backend!r} is unknown; {suggest(str(backend), BACKENDS)}")
+    check_known("backend", backend, BACKENDS)
     if backend == "plotly" and ax is not None:
         raise ParameterError("ax= is for backend='matplotlib'; a plotly figure is always new")
     return bool(backend == "plotly")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from efemb._files import complete_or_absent, file_target
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, check_known
 from efemb.table import Table
 
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
@@ -174,8 +174,7 @@ def _align_right(column: str) -> str:
 
 def _render(picture: Any, kind: str, dpi: int) -> bytes:
     """Axes or a figure as the bytes of a file."""
-    if kind not in KINDS:
-        raise ParameterError(f"kind={kind!r} is unknown; {suggest(kind, KINDS)}")
+    check_known("kind", kind, KINDS)
     figure = getattr(picture, "figure", picture)
     if not callable(getattr(figure, "savefig", None)):
         raise InputTypeError(

@@ -10,13 +10,11 @@ from efemb._typing import Floats
 from efemb.errors import DataError, InputTypeError
 from efemb.plots.canvas import (
     GRAY,
-    INK,
+    draw_ranking,
     find_palette,
-    hide_upper_spines,
     label_text,
     label_texts,
     load_matplotlib,
-    new_axes,
 )
 from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.plots.model_vectors import get_fitted
@@ -78,30 +76,15 @@ def relations(
     hues = (positive, positive, negative, negative, negative, _lighten(negative), GRAY)
     colors = dict(zip(WORDS, hues, strict=True))
     names, kinds, products, bounds = _collect_bars(model, item, n, options)
-    order = np.argsort(products, kind="stable")
-    shown = [colors[kinds[bar]] for bar in order]
+    order = np.argsort(products, kind="stable")[::-1]
+    names, shown = [names[bar] for bar in order], [colors[kinds[bar]] for bar in order]
+    products, bounds = products[order], None if bounds is None else bounds[:, order]
     if is_interactive(backend, ax):
-        return draw_bars(
-            [names[bar] for bar in order[::-1]],
-            products[order[::-1]],
-            shown[::-1],
-            title="" if item is None else f"given {item}",
-            x_title="inner product of rho and alpha",
-            bounds=None if bounds is None else bounds[:, order[::-1]],
-        )
-    ax = new_axes(ax, (6.6, 0.9 + 0.24 * len(order)))
-    heights = np.arange(len(order))
-    ax.barh(heights, products[order], color=shown, height=0.72)
-    if bounds is not None:
-        length = np.abs(bounds[:, order] - products[order])
-        ax.errorbar(products[order], heights, xerr=length, fmt="none", ecolor=INK, capsize=2)
-    ax.axvline(0.0, color=INK, linewidth=0.8)
-    ax.set_yticks(heights, [names[bar] for bar in order], fontsize=8)
-    ax.set_ylim(-0.6, len(order) - 0.4)
-    ax.tick_params(axis="y", length=0)
+        title = "" if item is None else f"given {item}"
+        x_title = "inner product of rho and alpha"
+        return draw_bars(names, products, shown, title=title, x_title=x_title, bounds=bounds)
+    ax = draw_ranking(names, products, shown, bounds, ax)
     ax.set_xlabel(PRODUCT)
-    hide_upper_spines(ax)
-    ax.spines["left"].set_visible(False)
     if item is not None:
         ax.set_title(f"given {label_text(item).strip()}", fontsize=10, loc="left", pad=18)
     _draw_legend(ax, [kind for kind in colors if kind in kinds], colors)

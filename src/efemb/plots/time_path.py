@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Bools, Floats
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_known
 from efemb.plots.canvas import (
     HUES,
     MARKERS,
@@ -57,8 +57,7 @@ def trajectory(
         raise InputTypeError(
             f"trajectory draws the Table of model.trajectory(items), not {type(table).__name__}"
         )
-    if value not in VALUES:
-        raise ParameterError(f"value={value!r} is unknown; choices: {', '.join(VALUES)}")
+    check_known("value", value, VALUES)
     if len(table) == 0:
         raise DataError("there is no item to draw; pass at least one")
     at, ticks = _places(table["at"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.errors import DataError, ParameterError, check_known
 from efemb.plots.canvas import (
     GRAY,
     HUES,
@@ -57,8 +57,8 @@ def history(
     Axes, or plotly Figure
         The best validation score of each model is marked.
     """
-    _check(value, VALUES, "value")
-    _check(against, tuple(AGAINST), "against")
+    check_known("value", value, VALUES)
+    check_known("against", against, AGAINST)
     named = dict(models) if isinstance(models, Mapping) else {"": models}
     if not named:
         raise DataError("there is no model to draw; pass at least one")
@@ -95,11 +95,6 @@ def history(
     if len(named) > 1 or shown[0] == "validation":
         ax.legend(frameon=False, fontsize=9)
     return ax
-
-
-def _check(value: Any, choices: tuple[str, ...], option: str) -> None:
-    if value not in choices:
-        raise ParameterError(f"{option}={value!r} is unknown; {suggest(value, choices)}")
 
 
 def _choose_value(value: str, records: dict[str, list[dict[str, Any]]]) -> str:

@@ -17,6 +17,10 @@ from efemb.reproduce.published import Printed
 from efemb.table import Table
 
 REFERENCE = "p-emb"
+SPLIT_FIGURES = (
+    *("score", "standard_error", "by_entry", "log_likelihood", "recall@10"),
+    *("validation", "step", "best_pass", "passes"),
+)
 Size = int | None
 
 
@@ -136,25 +140,14 @@ def tabulate_splits(rows: Sequence[Row]) -> Table:
     lines: list[dict[str, Any]] = []
     for row in rows:
         for outcome in row.outcomes:
-            figures = outcome.figures
-            cells = {
+            cells: dict[str, Any] = {
                 "model": row.key[0],
                 "K": NAN if row.key[1] is None else float(row.key[1]),
                 "split": outcome.job.settings["seed"],
-                "score": figures["score"],
-                "standard_error": figures["standard_error"],
-                "by_entry": figures["by_entry"],
-                "log_likelihood": figures.get("log_likelihood", NAN),
-                "recall@10": figures["recall@10"],
-                "validation": _to_float(figures["validation"]),
-                "step": _to_float(figures["step"]),
-                "best_pass": _to_float(figures["best_pass"]),
-                "passes": _to_float(figures["passes"]),
-                "fit_seconds": round(figures["fit_seconds"], 1),
-                "entries": figures["entries"],
-                "skipped": figures["skipped"],
             }
-            lines.append(cells)
+            cells |= {name: _to_float(outcome.figures.get(name)) for name in SPLIT_FIGURES}
+            cells["fit_seconds"] = round(outcome.figures["fit_seconds"], 1)
+            lines.append(cells | {name: outcome.figures[name] for name in ("entries", "skipped")})
     return join_rows(lines)
 
 
