@@ -45,8 +45,10 @@ def test_statistics_of_a_single_change_by_their_definition() -> None:
     ):
         assert (before, after) == ((week < at).sum(), (week >= at).sum())
     assert table["statistic"][0] >= table["statistic"][1]
-    with pytest.raises(efemb.ParameterError, match="at least 1"):
+    with pytest.raises(efemb.ParameterError, match="n_permutations must be at least 1"):
         model.change_points(2, data, n_permutations=0)
+    with pytest.raises(efemb.ParameterError, match="n must be at least 1"):
+        model.change_points(2, data, n=-1)
     with pytest.raises(efemb.ParameterError, match="one half of the time"):
         model.drift(data.take_rows(week == 3))
     plain = efemb.PoissonEmbedding(2, random_state=0, max_iter=2)
@@ -55,6 +57,24 @@ def test_statistics_of_a_single_change_by_their_definition() -> None:
     for ask in (plain.drift, lambda rows: plain.change_points(0, rows), plain.trajectory):
         with pytest.raises(efemb.ParameterError, match=r"Dynamic\(column\)"):
             ask(data)
+
+
+def test_a_variance_per_entity_that_is_the_same_for_all_is_one_variance() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    positions = np.arange(5.0)[:, None]
+    data = efemb.Dataset(X, rows={"week": np.repeat([1, 2, 3], 20)}, positions=positions)
+    statistics = []
+    for variance in (2.0, np.full(5, 2.0)):
+        model = efemb.Embedding(
+            2,
+            family=efemb.Gaussian(variance),
+            context=efemb.Neighbors(2),
+            structure=efemb.Dynamic("week"),
+            random_state=0,
+        )
+        table = model.fit(data).change_points(1, data, n_permutations=9)
+        statistics.append(table["statistic"])
+    assert statistics[0] == pytest.approx(statistics[1])
 
 
 def test_trajectories_follow_the_embeddings_of_the_slices() -> None:

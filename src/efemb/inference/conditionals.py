@@ -73,7 +73,7 @@ class Design:
         """Scores of the rows, (T, K + 1) in float64."""
         return np.concatenate(
             [
-                rows * (weight * residual(spec.family, spec.link, x, u))[:, None]
+                rows * (weight * residual(self._family(spec), spec.link, x, u))[:, None]
                 for rows, x, u, weight in self._blocks(rho, intercept)
             ]
         )

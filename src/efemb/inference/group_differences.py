@@ -282,8 +282,7 @@ def change_points(
 ) -> Table:
     """A model with `structure=Dynamic(column)`, on rows; neither text nor categorical."""
     fitted, rows, codes = _rows_by_slice(model, data)
-    if n_permutations < 1:
-        raise ParameterError(f"n_permutations must be at least 1, got {n_permutations!r}")
+    size, n_shuffles = checked_number(n), checked_number(n_permutations, "n_permutations")
     errors = laplace(shared_model(fitted), rows)
     entity = fitted.entities.index_of(item)
     scores = _row_scores(errors, entity, fitted.n_components)
@@ -298,16 +297,16 @@ def change_points(
     whiten = _whitener(scores)
     whitened = scores @ whiten
     observed = _statistics(whitened[np.argsort(codes, kind="stable")], before, possible)
-    rng, largest = np.random.default_rng(seed), np.empty(n_permutations)
-    with progress_bar("shuffles", n_permutations, progress) as advance:
-        for i in range(n_permutations):
+    rng, largest = np.random.default_rng(seed), np.empty(n_shuffles)
+    with progress_bar("shuffles", n_shuffles, progress) as advance:
+        for i in range(n_shuffles):
             shuffled = whitened[rng.permutation(len(whitened))]
             largest[i] = _statistics(shuffled, before, possible).max()
             advance(1)
     offsets = group_offsets(fitted)[:, entity]
     step = np.linalg.norm(np.diff(offsets, axis=0), axis=1)
-    order = np.argsort(-observed, kind="stable")[:n]
-    p_value = (1 + (largest[:, None] >= observed[order]).sum(axis=0)) / (n_permutations + 1)
+    order = np.argsort(-observed, kind="stable")[:size]
+    p_value = (1 + (largest[:, None] >= observed[order]).sum(axis=0)) / (n_shuffles + 1)
     labels = np.array(fitted.spec.structure.labels, dtype=object)
     return Table(
         {
