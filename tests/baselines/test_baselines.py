@@ -143,6 +143,25 @@ def test_seeds_formats_and_copies(name: str, fitted: dict[str, Any]) -> None:
     assert clone(model).get_params() == COUNTS[name].get_params()
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in COUNTS if "random_state" in COUNTS[name].get_params()]
+)
+def test_the_seed_alone_decides_the_bits(name: str) -> None:
+    first = clone(COUNTS[name]).fit(X)
+    assert np.array_equal(first.beta_, clone(first).fit(csr_array(X)).beta_)
+    other = clone(first).set_params(random_state=2).fit(X)
+    assert not np.array_equal(first.beta_, other.beta_)
+
+
+@pytest.mark.parametrize("name", ["EASE", "EDLAE", "item-kNN", "RP3beta", "rules"])
+def test_a_huge_count_is_one_presence(name: str, fitted: dict[str, Any]) -> None:
+    heavy = X.copy()
+    heavy[tuple(np.argwhere(X > 0)[7])] = 1e5
+    other = clone(COUNTS[name]).fit(heavy)
+    assert not np.any(np.asarray((fitted[name].weights_ != other.weights_).sum()))
+    assert fitted[name].score(X[2:9]) == other.score(X[2:9])
+
+
 @pytest.mark.parametrize("name", COUNTS)
 def test_bad_input(name: str, fitted: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="features"):

@@ -143,14 +143,6 @@ def test_few_cells_calibrate_like_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert few.power_ != many.power_
 
 
-def test_a_huge_count_is_one_presence() -> None:
-    heavy = X.copy()
-    heavy[tuple(np.argwhere(X > 0)[7])] = 1e5
-    first, second = (EASE(2.0, backoff="popularity").fit(data) for data in (X, heavy))
-    assert np.array_equal(first.weights_, second.weights_)
-    assert first.score(TEST) == second.score(TEST)
-
-
 def test_rows_of_one_item_have_no_pairs() -> None:
     model = EASE(1.0, backoff="popularity").fit(np.eye(4)[[0, 0, 1, 2, 3]])
     assert not model.weights_.any()
@@ -181,24 +173,6 @@ def test_too_many_items_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         EASE().fit(X)
     monkeypatch.setattr(item_regressions, "available_memory", lambda: None)
     EASE().fit(X)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"penalty": 0.0}, efemb.ParameterError, "penalty"),
-        ({"penalty": "1"}, efemb.InputTypeError, "penalty"),
-        ({"dropout": 1.0}, efemb.ParameterError, "dropout must lie in"),
-        ({"dropout": -0.1}, efemb.ParameterError, "dropout must lie in"),
-        ({"dropout": None}, efemb.InputTypeError, "dropout"),
-        ({"backoff": "popular"}, efemb.ParameterError, "did you mean 'popularity'"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    model = EASE(**options)
-    with pytest.raises(error, match=words):
-        model.fit(X)
-    assert not hasattr(model, "weights_")
 
 
 def test_sparse_pairs_are_non_negative_least_squares() -> None:

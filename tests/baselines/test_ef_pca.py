@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.optimize import check_grad, minimize
 from scipy.sparse import csr_array
-from sklearn.base import clone
 
 import efemb
 from efemb.baselines import ExponentialFamilyPCA, low_rank
@@ -165,44 +164,6 @@ def entry_score(model: Any, held: Any) -> float:
         means = [np.exp(model.theta_[t] @ beta) for beta in model.beta_]
         total += held[t, n] * np.log(means[n] / sum(means))
     return total / held.sum()
-
-
-def test_same_seed_same_bits() -> None:
-    first = ExponentialFamilyPCA(2, random_state=1, max_iter=10).fit(COUNTS)
-    second = clone(first).fit(csr_array(COUNTS))
-    assert np.array_equal(first.beta_, second.beta_)
-    other = clone(first).set_params(random_state=2).fit(COUNTS)
-    assert not np.array_equal(first.beta_, other.beta_)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"n_components": True}, efemb.InputTypeError, "n_components"),
-        ({"family": "categorical"}, efemb.ParameterError, "poisson, bernoulli or gaussian"),
-        ({"family": "poison"}, efemb.ParameterError, "poisson"),
-        ({"penalty": 0.0}, efemb.ParameterError, "penalty"),
-        ({"penalty": "1"}, efemb.InputTypeError, "penalty"),
-        ({"positive": 1}, efemb.InputTypeError, "positive"),
-        ({"intercept": "yes"}, efemb.InputTypeError, "intercept"),
-        ({"positive": True, "family": "gaussian"}, efemb.ParameterError, "not the gaussian"),
-        ({"dtype": "float16"}, efemb.ParameterError, "dtype"),
-        ({"max_iter": 0}, efemb.ParameterError, "max_iter"),
-        ({"tol": np.nan}, efemb.ParameterError, "tol"),
-        ({"n_iter_no_change": 0}, efemb.ParameterError, "n_iter_no_change"),
-        ({"random_state": -1}, efemb.ParameterError, "random_state"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    model = ExponentialFamilyPCA(**{"n_components": 2, **options})
-    with pytest.raises(error, match=words):
-        model.fit(COUNTS)
-    assert not hasattr(model, "beta_")
-
-
-def test_the_noise_of_gaussian_pca_is_not_an_option() -> None:
-    with pytest.raises(efemb.ParameterError, match="pass family='gaussian'"):
-        ExponentialFamilyPCA(2, family=efemb.Gaussian(0.25)).fit(REAL)
 
 
 def test_rows_that_can_be_scored_stop_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:

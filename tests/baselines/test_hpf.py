@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import efemb
@@ -209,18 +208,6 @@ def test_stops_on_validation(kind: str) -> None:
         mean = model.theta_ @ model.beta_.T
         share = np.log(mean / mean.sum(axis=1, keepdims=True))
         assert_allclose((held * share).sum() / held.sum(), max(scores), rtol=1e-9)
-
-
-def test_same_seed_same_bits_and_warning() -> None:
-    X = counts(40, 8)
-    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
-        first = HPF(2, random_state=3, max_iter=3).fit(X)
-    with pytest.warns(ConvergenceWarning):
-        second = clone(first).fit(csr_array(X))
-    assert np.array_equal(first.beta_, second.beta_)
-    with pytest.warns(ConvergenceWarning):
-        other = clone(first).set_params(random_state=4).fit(X)
-    assert not np.array_equal(first.beta_, other.beta_)
 
 
 def test_agrees_with_hpfrec() -> None:

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array, issparse, random_array
 
-import efemb
 from efemb.baselines import ItemKNN, RP3beta, Rules, item_item
 
 RNG = np.random.default_rng(3)
@@ -94,14 +93,6 @@ def test_rules_are_smoothed_confidences_averaged_over_the_row() -> None:
         assert_allclose(means, score**model.power_ + model.backoff_weight_ / N)
 
 
-def test_a_huge_count_is_one_presence() -> None:
-    heavy = X.copy()
-    heavy[tuple(np.argwhere(PRESENT)[5])] = 1e5
-    for model in (ItemKNN(), RP3beta(), Rules()):
-        first = model.fit(X).weights_.toarray()
-        assert np.array_equal(model.fit(heavy).weights_.toarray(), first)
-
-
 @pytest.mark.parametrize("model", [ItemKNN(2), RP3beta(n_neighbors=2), Rules()])
 def test_rows_of_one_item_and_equal_rows(model: Any) -> None:
     alone = model.set_params(backoff="popularity").fit(np.eye(4)[[0, 0, 1, 2, 3]])
@@ -120,23 +111,3 @@ def test_many_items_stay_sparse() -> None:
         weights = model.fit(wide).weights_
         assert weights.shape == (50_000, 50_000)
         assert 0 < weights.nnz < 100 * wide.nnz
-
-
-@pytest.mark.parametrize(
-    ("model", "error", "words"),
-    [
-        (ItemKNN(0), efemb.ParameterError, "n_neighbors"),
-        (ItemKNN(2.5), efemb.InputTypeError, "n_neighbors"),  # type: ignore[arg-type]
-        (ItemKNN(shrinkage=-1.0), efemb.ParameterError, "shrinkage"),
-        (RP3beta(alpha=-1.0), efemb.ParameterError, "alpha"),
-        (RP3beta(beta=np.nan), efemb.ParameterError, "beta"),
-        (RP3beta(n_neighbors=0), efemb.ParameterError, "n_neighbors"),
-        (Rules(0.0), efemb.ParameterError, "smoothing"),
-        (Rules(backoff="none"), efemb.ParameterError, "backoff='none' is unknown"),
-    ],
-    ids=lambda value: None,
-)
-def test_bad_options(model: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        model.fit(X)
-    assert not hasattr(model, "weights_")

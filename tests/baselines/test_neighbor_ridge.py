@@ -12,7 +12,6 @@ from sklearn.linear_model import Ridge
 import efemb
 from efemb import Graph, Lagged, Neighbors
 from efemb.baselines import NeighborRidge
-from efemb.errors import InputTypeError, ParameterError
 from efemb.model.contexts.neighbors import most_correlated, nearest
 
 RNG = np.random.default_rng(5)
@@ -116,17 +115,3 @@ def test_scale_of_the_data_does_not_matter() -> None:
     small, large = (NeighborRidge(Neighbors(4)).fit(X * unit) for unit in (1.0, 1000.0))
     assert_allclose(large.conditional(X * 1000.0), 1000.0 * small.conditional(X), rtol=1e-6)
     assert large.ridge_ == pytest.approx(1e6 * small.ridge_)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "text"),
-    [
-        ({"ridge": -1.0}, ParameterError, "ridge must be finite and >= 0, got -1.0"),
-        ({"ridge": "best"}, InputTypeError, "ridge must be a number"),
-        ({"intercept": 1}, InputTypeError, "intercept must be True or False, got 1"),
-        ({"context": efemb.Basket(scale="items")}, ParameterError, "fixed for each entity"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text):
-        NeighborRidge(**options).fit(X)

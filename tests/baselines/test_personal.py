@@ -84,20 +84,6 @@ def test_data_without_users_are_refused(data: Any) -> None:
             ask(data)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"column": "week"}, efemb.DataError, "needs the week of every row"),
-        ({"column": 3}, efemb.InputTypeError, "column must be the name"),
-        ({"kappa": 0}, efemb.ParameterError, "kappa"),
-        ({"kappa": "many"}, efemb.InputTypeError, "kappa"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        PersonalPopularity(**options).fit(TRAIN)
-
-
 def test_missing_owners_have_no_history() -> None:
     """Rows of nobody are not rows of one user; they count for popularity only."""
     data = efemb.Dataset([[3, 0], [0, 2], [0, 1]], rows={"house": ["a", None, None]})

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from efemb.baselines import ShiftedPPMI, sppmi
 from efemb.data.corpus import Corpus
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError
 
 
 def corpus(documents: list[list[int]], size: int) -> Corpus:
@@ -157,30 +157,6 @@ def test_reads_what_is_not_a_corpus() -> None:
     documents = [["a", "b"], ["c", "d"]] * 6
     model = ShiftedPPMI(2, shift=1).fit(documents)
     assert set(model.vocabulary_) == {"a", "b", "c", "d"}
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"n_components": 0}, ParameterError, "n_components"),
-        ({"n_components": 2.0}, InputTypeError, "n_components"),
-        ({"n_components": 11}, ParameterError, "exceeds the number of words, 10"),
-        ({"window": 0}, ParameterError, "window"),
-        ({"window": 1.5}, InputTypeError, "window"),
-        ({"shift": 0}, ParameterError, "shift must be finite and > 0"),
-        ({"shift": float("nan")}, ParameterError, "shift"),
-        ({"shift": 1e9}, DataError, "lower shift"),
-        ({"power": -1}, ParameterError, "power"),
-        ({"eigen": "half"}, InputTypeError, "eigen"),
-        ({"random_state": -1}, ParameterError, "random_state"),
-        ({"random_state": "x"}, InputTypeError, "random_state"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    model = ShiftedPPMI(**{"n_components": 2, "shift": 1, **options})
-    with pytest.raises(error, match=words):
-        model.fit(corpus(drawn(50, 10), 10))
-    assert not hasattr(model, "embedding_")
 
 
 def test_text_without_contexts() -> None:

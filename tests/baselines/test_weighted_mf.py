@@ -87,32 +87,6 @@ def test_rows_of_very_different_length_and_other_rows() -> None:
     assert_allclose(model.score(wide[:10]), max(look["score"] for look in model.history_))
 
 
-def test_same_seed_same_bits() -> None:
-    first = fitted(max_iter=3)
-    assert np.array_equal(first.beta_, clone(first).fit(csr_array(X)).beta_)
-    assert not np.array_equal(first.beta_, fitted(max_iter=3, random_state=1).beta_)
-
-
-@pytest.mark.parametrize(
-    ("model", "error", "words"),
-    [
-        (WeightedMF(0), efemb.ParameterError, "n_components"),
-        (WeightedMF(2, zero_weight=0), efemb.ParameterError, "zero_weight"),
-        (WeightedMF(2, penalty="1"), efemb.InputTypeError, "penalty"),
-        (WeightedMF(2, floor=-1.0), efemb.ParameterError, "floor"),
-        (WeightedMF(2, max_iter=0), efemb.ParameterError, "max_iter"),
-        (ItemSkipGram(0), efemb.ParameterError, "n_components"),
-        (ItemSkipGram(2, n_negatives=0), efemb.ParameterError, "n_negatives"),
-        (ItemSkipGram(2, max_iter=1.5), efemb.InputTypeError, "max_iter"),
-    ],
-    ids=lambda one: None,
-)
-def test_bad_options(model: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        model.fit(X)
-    assert not hasattr(model, "beta_")
-
-
 def test_items_need_company() -> None:
     with pytest.raises(efemb.DataError, match="only one entity"):
         ItemSkipGram(2).fit(np.eye(4))

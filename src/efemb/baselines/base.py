@@ -17,7 +17,7 @@ from efemb.baselines.arrays import log_shares, normal_log_density
 from efemb.data.align import skip_unknown
 from efemb.data.matrices import dense, sparse, stored_cells
 from efemb.data.vocabulary import Vocabulary
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, EfembError, ParameterError
 from efemb.estimators import checks as checking
 from efemb.estimators.inputs import read
 from efemb.fitted.recommendation import Recommender, RowScores, whole_row_blocks
@@ -364,7 +364,10 @@ class Baseline(Recommender, BaseEstimator, ABC):
         """Sparse input; NaN if the family has missing values; positive if it requires them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        family = self._family()
+        try:
+            family = self._family()
+        except EfembError:  # `fit` reports an invalid family; tags must not raise
+            return tags
         tags.input_tags.allow_nan = family.missing
         tags.input_tags.positive_only = family.support.low == 0
         return tags
