@@ -31,7 +31,8 @@ def check_options(ingredient: Any, kind: type[Ingredient]) -> None:
     again = type(ingredient)(**options)
     assert again == ingredient, f"{name}(**get_params()) differs from the original"
     assert isinstance(repr(ingredient), str)
-    ingredient.check() if hasattr(ingredient, "check") else None
+    if hasattr(ingredient, "check"):
+        ingredient.check()
 
 
 def check_same_shape(result: Any, like: Floats, what: str) -> None:

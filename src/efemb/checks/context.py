@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from efemb._typing import Floats
 from efemb.checks.common import check_options
 from efemb.data.dataset import Dataset
+from efemb.data.matrices import dense
 from efemb.model.contexts.base import BoundContext, Context
 
 K = 2
@@ -55,7 +56,7 @@ def check_context(context: Context, data: Any = None) -> None:
     assert_allclose(contexts, _contexts(bound, bag), rtol=1e-12, err_msg=same)
     frozen = bound.frozen_part(context)  # lists that look at values stay those of the data
     for t, n in ((0, 0), (rows.n_rows - 1, rows.n_entities - 1)):
-        values = _dense(rows)
+        values = dense(rows).copy()
         values[t, n] += 1.0
         moved = _contexts(frozen.bind(rows._replace(values)), bag)
         message = f"the context of row {t}, entity {n} in {name} changes with its own value"
@@ -68,8 +69,3 @@ def _contexts(bound: BoundContext, bag: Floats) -> Floats:
     sums = np.zeros((bound.n_rows, bound.n_entities * bound.n_dims, bag.shape[1]))
     sums[terms.row, terms.entity] = terms.contexts(bag)
     return sums.reshape(bound.n_rows, bound.n_entities, -1)
-
-
-def _dense(data: Dataset) -> Floats:
-    values = data.values.toarray() if data.is_sparse else data.values
-    return np.array(values, dtype=np.float64)

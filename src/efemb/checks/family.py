@@ -49,7 +49,10 @@ def check_family(family: Family) -> None:
     if family.softmax or family.states > 1 or family.mixes:  # a single cell is not a distribution
         return
     _check_slopes(family, x, v)
-    _check_sums(family) if family.support.integer else _check_integrals(family)
+    if family.support.integer:
+        _check_sums(family)
+    else:
+        _check_integrals(family)
     _check_draws(family, family.natural(v))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.testing import assert_allclose
@@ -63,7 +63,7 @@ def _check_transposes(term: Term, data: Dataset) -> None:
     zero = {key: np.zeros_like(array) for key, array in arrays.items()}
     for method, fixed, pull_back in (
         ("entity", term.entity_columns(zero, n), term.pull_back_entities),
-        ("row", bound.row_columns(zero, rows), _partial(bound, arrays, rows)),
+        ("row", bound.row_columns(zero, rows), partial(bound.pull_back_rows, arrays, rows)),
     ):
         columns = sides[f"{method}_columns"][0] - fixed  # the part that is linear in parameters
         b = rng.normal(size=columns.shape)
@@ -111,7 +111,3 @@ def _check_sparse(name: str, cells: SparseRows, n_rows: int, n_entities: int) ->
     assert inside.all(), f"{name}.cells has ids that are not entities"
     flat_index = cells.row * n_entities + cells.ids
     assert (np.diff(flat_index) > 0).all(), f"{name}.cells: the ids of a row must ascend, each once"
-
-
-def _partial(bound: Any, arrays: dict[str, Floats], rows: Any) -> Any:
-    return lambda gradient: bound.pull_back_rows(arrays, rows, gradient)

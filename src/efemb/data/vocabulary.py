@@ -128,9 +128,8 @@ class Vocabulary:
         index_of_text = {folded[i]: i for i in reversed(similar[:_MOST_COMPARED])}
         close = difflib.get_close_matches(query[:200], index_of_text, n=n) if size <= 200 else []
         ranked = dict.fromkeys(inside[:n] + [index_of_text[text] for text in close])
-        if (
-            len(ranked) < n and size <= 200
-        ):  # a misspelled word of a long label is not close to the whole
+        # A misspelled word of a long label is not close to the whole.
+        if len(ranked) < n and size <= 200:
             ranked |= dict.fromkeys(_with_words_like(query.split(), folded)[:n])
         return [self._labels[i] for i in list(ranked)[:n]]
 

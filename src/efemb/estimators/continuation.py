@@ -125,11 +125,8 @@ def leave_absent(fit: Fit, before: Parameters, data: Dataset, structure: Structu
     own = (*structure.own_rows, True)
     for new, old, by_entity in zip(after.arrays(), before.arrays(), own, strict=False):
         if by_entity:
-            shape = (
-                -1,
-                n_entities,
-                *new.shape[1:],
-            )  # an entity may have several slots of context vectors
+            # An entity may have several slots of context vectors.
+            shape = (-1, n_entities, *new.shape[1:])
             new.reshape(shape)[:, absent] = old.reshape(shape)[:, absent]
     return absent.tolist()
 

@@ -155,8 +155,8 @@ class WordLookup:
         for code, word in enumerate(folded):
             self._first.setdefault(word, code)
         first = self._first
+        # For each label, the first one that differs from it only in case.
         self.same = np.array([first[word] for word in folded], dtype=np.int64)
-        """For each label, the first one that differs from it only in case."""
 
     def code(self, word: object) -> int:
         """Code of the word, or NOT_FOUND."""

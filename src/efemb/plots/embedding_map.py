@@ -180,11 +180,11 @@ def project_on_principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
 
     The largest loading is positive, so that every run gives the same plot.
     """
-    centerd = vectors - vectors.mean(axis=0)
-    variance, axes = np.linalg.eigh(centerd.T @ centerd)
+    centered = vectors - vectors.mean(axis=0)
+    variance, axes = np.linalg.eigh(centered.T @ centered)
     two = axes[:, ::-1][:, :2]
     two = two * np.sign(two[np.abs(two).argmax(axis=0), np.arange(two.shape[1])])
-    points, share = centerd @ two, variance[::-1][:2] / max(variance.sum(), 1e-300)
+    points, share = centered @ two, variance[::-1][:2] / max(variance.sum(), 1e-300)
     if points.shape[1] == 1:
         points, share = np.column_stack([points, np.zeros(len(points))]), np.append(share, 0.0)
     return points, np.clip(share, 0.0, 1.0)
