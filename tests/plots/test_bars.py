@@ -113,9 +113,9 @@ def test_bars_are_inner_products_of_complements_and_substitutes() -> None:
     products = p.rho @ p.alpha[item]
     ax = relations(model, "_item_4", 3)
     widths = [width for width, _ in bars_of(ax)]
-    assert widths == sorted(widths)
+    assert widths == sorted(widths, reverse=True)
     others = np.delete(products, item)
-    np.testing.assert_allclose(widths[-3:], np.sort(others)[-3:])
+    np.testing.assert_allclose(widths[:3], np.sort(others)[:-4:-1])
     names = [text.get_text() for text in ax.get_yticklabels()]
     by_name = {
         label_text(label, 34): value
@@ -142,7 +142,7 @@ def test_colors_tell_what_a_bar_is() -> None:
         }
     )
     ax = relations(table)
-    assert bars_of(ax) == [(-3.0, GRAY), (-2.0, NEGATIVE), (-1.0, NEGATIVE)]
+    assert bars_of(ax) == [(-1.0, NEGATIVE), (-2.0, NEGATIVE), (-3.0, GRAY)]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "substitute",
         "other contexts",
@@ -153,8 +153,8 @@ def test_pairs_are_colored_by_sign_and_named_by_both() -> None:
     table = Table({"label": ["a", "b"], "given": ["c", "d"], "score": [2.0, -1.0]})
     ax = relations(table, palette="paper")
     positive, negative, _ = PALETTES["paper"]
-    assert bars_of(ax) == [(-1.0, negative.upper()), (2.0, positive.upper())]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["b | d", "a | c"]
+    assert bars_of(ax) == [(2.0, positive.upper()), (-1.0, negative.upper())]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a | c", "b | d"]
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert words == ["more probable", "less probable"]
 
@@ -163,7 +163,7 @@ def test_intervals_are_drawn() -> None:
     table = Table({"label": ["a", "b"], "score": [2.0, 1.0], "low": [1.5, 0.5], "high": [3.0, 1.2]})
     (bars,) = relations(table).containers[1].lines[2]
     drawn = [segment[:, 0].tolist() for segment in bars.get_segments()]
-    np.testing.assert_allclose(drawn, [[0.5, 1.2], [1.5, 3.0]])
+    np.testing.assert_allclose(drawn, [[1.5, 3.0], [0.5, 1.2]])
 
 
 def test_an_entity_is_drawn_once_where_there_are_few() -> None:

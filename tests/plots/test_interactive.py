@@ -36,9 +36,9 @@ def test_bars_have_the_same_numbers() -> None:
         plots.relations(baskets(), "_item_0", 4, backend=backend)
         for backend in ("matplotlib", "plotly")
     )
-    np.testing.assert_allclose(drawn.data[0].x[::-1], bar_widths(flat))
+    np.testing.assert_allclose(drawn.data[0].x, bar_widths(flat))
     ticks = [text.get_text().replace(r"\$", "$") for text in flat.get_yticklabels()]
-    assert [text.strip() for text in drawn.layout.yaxis.ticktext[::-1]] == [
+    assert [text.strip() for text in drawn.layout.yaxis.ticktext] == [
         text.strip() for text in ticks
     ]
 

@@ -84,7 +84,8 @@ class Genres:
 
     def discovery_rates(self, listed: Sequence[Ints]) -> Floats:
         """Smallest false discovery rate at which a genre of a topic counts as enriched."""
-        return np.asarray(false_discovery_control(self.p_values(listed), axis=None))
+        p = self.p_values(listed)
+        return np.asarray(false_discovery_control(p, axis=None)).reshape(p.shape)
 
 
 def list_top_movies(vectors: Floats) -> list[Ints]:
