@@ -36,16 +36,6 @@ def test_lines_of_baskets_are_evidence(run, model: Path, tmp_path: Path) -> None
     assert "each line is a basket" in done.err
 
 
-@pytest.mark.slow
-def test_lines_of_baskets_are_evidence(run, model: Path, tmp_path: Path) -> None:
-    baskets = tmp_path / "baskets.txt"
-    baskets.write_text("chips;salsa\nchips;lager beer\nlager beer;salsa\n" * 20)
-    options = ["--method", "pca", "--out", tmp_path / "map.html"]
-    done = run("explore", model, "--data", baskets, "--layout", "lines", *options)
-    assert done.code == 0, done.err
-    assert "each line is a basket" in done.err
-
-
 def test_a_page_is_served(run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = []
     monkeypatch.setattr(Explorer, "serve", lambda self, *a, **options: served.append((a, options)))
