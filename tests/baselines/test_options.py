@@ -56,6 +56,7 @@ ROWS_OF_COUNTS = {
         ({"family": "categorical"}, ParameterError, "poisson, bernoulli or gaussian"),
         ({"family": "poison"}, ParameterError, "poisson"),
         ({"family": efemb.Gaussian(0.25)}, ParameterError, "pass family='gaussian'"),
+        ({"family": efemb.Gaussian(np.ones(8))}, ParameterError, "pass family='gaussian'"),
         ({"penalty": 0.0}, ParameterError, "penalty"),
         ({"penalty": "1"}, InputTypeError, "penalty"),
         ({"positive": 1}, InputTypeError, "positive"),

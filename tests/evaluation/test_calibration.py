@@ -97,5 +97,7 @@ def test_bad_popularity_and_entries_that_are_still_there() -> None:
     for popularity in (POPULARITY[:-1], np.zeros(9)):
         with pytest.raises(efemb.DataError, match="9 positive numbers"):
             calibrate(MODEL, TRAIN, HELD, popularity)
+    with pytest.raises(efemb.DataError, match="entries is empty"):
+        calibrate(MODEL, TRAIN, np.zeros_like(HELD), POPULARITY)
     with pytest.raises(efemb.DataError, match="still in X"):
         calibrate(MODEL, TRAIN + HELD, HELD, POPULARITY)

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -192,6 +193,9 @@ def test_tables_of_states_become_indicators() -> None:
     assert data.values[0].tolist() == [[0, 1, 0], [1, 0, 0]]
     assert np.isnan(data.values[1, 1]).all()
     assert list(data.entities) == ["q", "r"]
+    gaps = np.array([["a", None], ["b", "a"], [pd.NA, float("nan")], ["", "b"]], dtype=object)
+    missing = np.isnan(efemb.data.indicators(gaps).values).all(axis=2)
+    assert missing.tolist() == [[False, True], [False, False], [True, True], [True, False]]
     with pytest.raises(DataError, match="does not list"):
         efemb.data.indicators([[2, 1]], states=[1, 3])
     with pytest.raises(DataError, match="at least 2"):

@@ -266,11 +266,13 @@ def colors_of(ax: Any) -> dict[str, int]:
 
 
 def test_groups_have_colors_of_their_own() -> None:
-    groups = ["dairy"] * 20 + ["fruit"] * 15 + [None] * 5
-    ax = embedding_map(baskets(), groups=groups)
-    wanted = {HUES[0].lower(): 20, HUES[1].lower(): 15, "#999999": 5}
-    assert colors_of(ax) == wanted
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["dairy", "fruit", "other"]
+    for missing in (None, float("nan")):  # the latter in a column of pandas
+        groups = ["dairy"] * 20 + ["fruit"] * 15 + [missing] * 5
+        ax = embedding_map(baskets(), groups=groups, method="pca")
+        wanted = {HUES[0].lower(): 20, HUES[1].lower(): 15, "#999999": 5}
+        assert colors_of(ax) == wanted
+        words = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert words == ["dairy", "fruit", "other"]
 
 
 def test_groups_by_label() -> None:

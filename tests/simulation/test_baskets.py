@@ -61,6 +61,7 @@ def test_popularity_falls_and_topics_show() -> None:
         ({"n_topics": 0}, efemb.ParameterError),
         ({"n_topics": 51}, efemb.ParameterError),
         ({"exponent": -1.0}, efemb.ParameterError),
+        ({"exponent": "a"}, efemb.InputTypeError),
         ({"seed": -3}, efemb.ParameterError),
         ({"n_rows": 2**30, "n_lines": 2**31, "n_entities": 4}, efemb.ParameterError),
     ],

@@ -141,6 +141,7 @@ def test_trips_repeat_with_the_seed_and_chunks_do_not_show(
         ({"n_lines": 10**6}, efemb.ParameterError),
         ({"n_components": 0}, efemb.ParameterError),
         ({"strength": -1.0}, efemb.ParameterError),
+        ({"strength": "a"}, efemb.InputTypeError),
         ({"n_rows": 2.5}, efemb.InputTypeError),
     ],
 )
@@ -155,6 +156,7 @@ def test_bad_trips(change: dict[str, Any], error: type[Exception]) -> None:
     [
         ({"n_fields": 0}, efemb.ParameterError),
         ({"width": 0.0}, efemb.ParameterError),
+        ({"width": "a"}, efemb.InputTypeError),
         ({"seed": -1}, efemb.ParameterError),
         ({"n_neurons": 3.0}, efemb.InputTypeError),
     ],

@@ -107,7 +107,7 @@ class ExponentialFamilyPCA(Iterated):
             raise ParameterError(
                 f"family must be poisson, bernoulli or gaussian, got {self.family!r}"
             )
-        if getattr(family, "sigma2", 1.0) != 1.0:
+        if family.missing and family != Gaussian():
             raise ParameterError("Gaussian PCA has a noise variance of 1: pass family='gaussian'")
         for name in ("positive", "intercept"):
             flag(name, getattr(self, name))

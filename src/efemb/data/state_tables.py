@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from efemb.data.array_checks import is_missing_label
 from efemb.data.dataset import Dataset
 from efemb.errors import DataError, InputTypeError
 
@@ -46,7 +47,7 @@ def indicators(
     cells = np.asarray(table, dtype=object)
     if cells.ndim != 2:
         raise InputTypeError(f"a table of states has rows and entities, got shape {cells.shape}")
-    missing = np.array([[_is_missing(cell) for cell in row] for row in cells], dtype=bool)
+    missing = np.array([[is_missing_label(cell) for cell in row] for row in cells], dtype=bool)
     missing = missing.reshape(cells.shape)
     present = set(cells[~missing].tolist())
     order = (
@@ -64,7 +65,3 @@ def indicators(
     values[rows, columns_of, [code_of[cell] for cell in cells[~missing].tolist()]] = 1.0
     labels = None if entities is None else list(entities)
     return Dataset(values, entities=labels, **columns)
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or cell == "" or bool(cell != cell)

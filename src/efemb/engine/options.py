@@ -67,9 +67,10 @@ def whole(option: str, value: Any, least: int = 1) -> None:
         raise ParameterError(f"{option} must be >= {least}, got {value}")
 
 
-def number(option: str, value: Any) -> None:
-    """Refuse anything but a finite number >= 0."""
+def number(option: str, value: Any, *, zero: bool = True) -> None:
+    """Refuse anything but a finite number >= 0 (or > 0)."""
+    limit = ">= 0" if zero else "> 0"
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise InputTypeError(f"{option} must be a number >= 0, got {value!r}")
-    if not np.isfinite(value) or value < 0:
-        raise ParameterError(f"{option} must be finite and >= 0, got {value}")
+        raise InputTypeError(f"{option} must be a number {limit}, got {value!r}")
+    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise ParameterError(f"{option} must be finite and {limit}, got {value}")

@@ -138,6 +138,8 @@ def calibrate(model: Any, X: Any, entries: Any, popularity: Any) -> Calibrated:
     context, _ = stored_entries(judged.data)
     held, row = stored_entries(as_dataset(entries))
     refuse_overlap(held.multiply(context))
+    if len(row) == 0:
+        raise DataError("entries is empty: there is nothing to calibrate with")
     quantities = np.asarray(popularity, dtype=np.float64)
     if quantities.shape != (judged.data.n_entities,) or not (quantities > 0).all():
         raise DataError(

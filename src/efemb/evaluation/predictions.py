@@ -237,7 +237,8 @@ class Predictions:
             sum (x - average)^2; low and high are the ends of its normal interval, with errors
             of the ratio that treat rows as independent. NaN if an entity does not vary.
         """
-        if isinstance(level, bool) or not 0.0 < level < 1.0:
+        number = isinstance(level, int | float | np.number) and not isinstance(level, bool)
+        if not number or not 0.0 < level < 1.0:
             raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
         entity, code = np.unique(self.entity, return_inverse=True)
         n = np.bincount(code)

@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import dense
 from efemb.errors import ParameterError
@@ -51,7 +52,7 @@ def report(model: Any, data: Any = None, *, seed: int = 0, progress: bool = Fals
         findings += check_columns(fitted, data)
         findings += check_contexts(fitted, bound)
         findings += check_popularity(model, fitted, bound)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         findings += _check_residuals(fitted, data, rng, progress=progress)
     size = f"{fitted.n_entities:,} entities, K = {fitted.n_components}"
     return Report(f"{fitted.model}: {size}, {fitted.spec.family!r}", tuple(findings))

@@ -22,6 +22,7 @@ from scipy.stats import chi2, false_discovery_control
 
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
+from efemb.data.array_checks import generator
 from efemb.errors import DataError, ParameterError
 from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
@@ -297,7 +298,7 @@ def change_points(
     whiten = _whitener(scores)
     whitened = scores @ whiten
     observed = _statistics(whitened[np.argsort(codes, kind="stable")], before, possible)
-    rng, largest = np.random.default_rng(seed), np.empty(n_shuffles)
+    rng, largest = generator(seed), np.empty(n_shuffles)
     with progress_bar("shuffles", n_shuffles, progress) as advance:
         for i in range(n_shuffles):
             shuffled = whitened[rng.permutation(len(whitened))]

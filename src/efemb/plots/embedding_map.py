@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
+from efemb.data.array_checks import is_missing_label
 from efemb.errors import DataError, InputTypeError, MissingExtraError, check_known
 from efemb.plots.canvas import (
     GRAY,
@@ -254,8 +255,8 @@ def _assign_groups(vectors: LabeledVectors, groups: Any) -> list[tuple[str, str,
 def _list_groups(vectors: LabeledVectors, groups: Any) -> list[Any]:
     if isinstance(groups, Mapping):
         by_code = {vectors.vocabulary.index_of(label): group for label, group in groups.items()}
-        return [by_code.get(code) for code in range(len(vectors))]
-    if isinstance(groups, str) or not hasattr(groups, "__len__"):
+        groups = [by_code.get(code) for code in range(len(vectors))]
+    elif isinstance(groups, str) or not hasattr(groups, "__len__"):
         raise InputTypeError(
             "groups must be a mapping of labels to groups, or one group per entity"
         )
@@ -263,7 +264,7 @@ def _list_groups(vectors: LabeledVectors, groups: Any) -> list[Any]:
         raise DataError(
             f"groups has {len(groups):,} entries for {len(vectors):,} entities; pass one per entity"
         )
-    return list(groups)
+    return [None if is_missing_label(group) else group for group in groups]
 
 
 def _draw_points(

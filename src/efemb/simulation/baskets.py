@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
-from efemb.engine.options import whole
+from efemb.engine.options import number, whole
 from efemb.errors import ParameterError
 
 CHUNK_LINES = 1 << 20
@@ -72,8 +72,7 @@ def simulate_baskets(
     whole("n_topics", n_topics)
     if n_topics > n_entities:
         raise ParameterError(f"n_topics={n_topics} exceeds n_entities={n_entities}")
-    if not np.isfinite(exponent) or exponent < 0:
-        raise ParameterError(f"exponent must be >= 0, got {exponent!r}")
+    number("exponent", exponent)
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_topics, float(exponent), rng)
     return _fill(shop, draw_row_sizes(n_rows, n_lines, largest, rng), rng)

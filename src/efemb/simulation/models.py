@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from efemb.data.dataset import Dataset
-from efemb.engine.options import whole
+from efemb.engine.options import number, whole
 from efemb.errors import InputTypeError, ParameterError, suggest
 from efemb.model.contexts import BoundContext, Context
 from efemb.model.parameters import Parameters
@@ -193,19 +193,12 @@ def _check_model(spec: Spec, row_size: float | None, strength: float, dtype: str
     if row_size is not None:
         if not counts:
             raise ParameterError("row_size is for counts and binary data")
-        _check_positive("row_size", row_size)
-    _check_positive("strength", strength)
+        number("row_size", row_size, zero=False)
+    number("strength", strength, zero=False)
     if not counts and strength >= 1.4:
         raise ParameterError(f"strength must be below 1.4 for real numbers, got {strength}")
     if dtype not in ("float32", "float64"):
         raise ParameterError(f"dtype must be float32 or float64, got {dtype!r}")
-
-
-def _check_positive(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise InputTypeError(f"{name} must be a number > 0, got {value!r}")
-    if not np.isfinite(value) or not value > 0:
-        raise ParameterError(f"{name} must be > 0, got {value!r}")
 
 
 def _generator(seed: object) -> np.random.Generator:

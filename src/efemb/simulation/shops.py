@@ -10,6 +10,7 @@ import numpy as np
 
 from efemb._files import complete_or_absent, expand_home, table_writer
 from efemb._typing import Floats
+from efemb.data.array_checks import generator
 from efemb.engine.options import whole
 
 KINDS = {  # department -> types
@@ -96,7 +97,7 @@ def simulate_shop(
     sizes = {"n_trips": n_trips, "n_households": n_households, "n_weeks": n_weeks}
     for name, size in sizes.items():
         whole(name, size)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     products = _draw_products(rng)
     n = len(products["item"])
     discount = np.where(rng.random((n_weeks, n)) < 0.2, rng.uniform(0.1, 0.4, (n_weeks, n)), 0.0)

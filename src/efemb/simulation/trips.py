@@ -13,7 +13,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
-from efemb.engine.options import whole
+from efemb.engine.options import number, whole
 from efemb.errors import ParameterError
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
@@ -100,8 +100,7 @@ def simulate_iri(
             f"n_lines={n_lines:,} must lie between 2 ({2 * n_rows:,}) and {largest} "
             f"({n_rows * largest:,}) items per trip"
         )
-    if not (np.isfinite(strength) and strength >= 0):
-        raise ParameterError(f"strength must be >= 0, got {strength!r}")
+    number("strength", strength)
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_components, float(strength), rng)
     row_sizes = draw_row_sizes(n_rows, n_lines, largest, rng)
