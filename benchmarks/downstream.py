@@ -1,11 +1,14 @@
 """Are the vectors useful for other tasks? Documents, movies, places in a brain, purchases.
 
 Every task is a scikit-learn pipeline on top of fixed vectors, the same for all of them. Differences
-are paired: the same test documents, genres, regions or products.
+are paired: the same test documents, genres, regions or products. Results of fits with several seeds
+are averaged for each of these; what needs no seed is fitted once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,19 +48,25 @@ def _classify_documents(report: Report) -> None:
     text, _ = newsgroups(settings)
     parts = [_read_part(settings, part, text.vocabulary) for part in ("train", "test")]
     labels = [groups for groups, _ in parts]
-    vectors = {"words: skip-gram": _words(efemb.SkipGram(100, random_state=0), text)}
-    vectors["words: b-emb (CBOW with negatives)"] = _words(
-        efemb.BernoulliTextEmbedding(100, random_state=0), text
-    )
-    if Gensim.available():
-        vectors["words: gensim's skip-gram"] = skip_gram_vectors(text, 0)[0]
-    right = {
-        name: _classify(*(document_means(codes, words) for _, codes in parts), labels)
-        for name, words in vectors.items()
-    }
+
+    def judge(seed: int) -> dict[str, Array]:
+        models = {
+            "words: skip-gram": efemb.SkipGram(100, random_state=seed),
+            "words: b-emb (CBOW with negatives)": efemb.BernoulliTextEmbedding(
+                100, random_state=seed
+            ),
+        }
+        vectors = {name: _words(model, text) for name, model in models.items()}
+        if Gensim.available():
+            vectors["words: gensim's skip-gram"] = skip_gram_vectors(text, seed)[0]
+        return {
+            name: _classify(*(document_means(codes, words) for _, codes in parts), labels)
+            for name, words in vectors.items()
+        }
+
     weighted = _tf_idf(*(codes for _, codes in parts), len(text.vocabulary))
-    right["TF-IDF of words"] = _classify(*weighted, labels)
-    _add_paired(report, "20 newsgroups, accuracy", right, "words: skip-gram")
+    once = {"TF-IDF of words": _classify(*weighted, labels)}
+    _add_paired(report, "20 newsgroups, accuracy", judge, once, "words: skip-gram")
 
 
 def _read_part(settings: Settings, part: str, vocabulary: Any) -> tuple[Array, list[Array]]:
@@ -129,18 +138,23 @@ def _predict_genres(report: Report) -> None:
     names = sorted({genre for label in data.entities for genre in genres[label]})
     flags = np.array([[genre in genres[label] for genre in names] for label in data.entities])
     flags = flags[:, flags.sum(axis=0) >= FEWEST]
-    vectors: dict[str, Any] = {}
-    for name, model in (
-        ("p-emb", efemb.PoissonEmbedding(K_MOVIES, random_state=0)),
-        ("b-emb", efemb.BernoulliEmbedding(K_MOVIES, binarize=True, random_state=0)),
-    ):
-        fitted = model.fit(data)
-        vectors[f"{name}, rho"] = fitted.rho_
-        vectors[f"{name}, rho and alpha"] = np.hstack([fitted.rho_, fitted.alpha_])
+
+    def judge(seed: int) -> dict[str, Array]:
+        areas = {}
+        for name, model in (
+            ("p-emb", efemb.PoissonEmbedding(K_MOVIES, random_state=seed)),
+            ("b-emb", efemb.BernoulliEmbedding(K_MOVIES, binarize=True, random_state=seed)),
+        ):
+            fitted = model.fit(data)
+            areas[f"{name}, rho"] = _areas(fitted.rho_, flags)
+            both = np.hstack([fitted.rho_, fitted.alpha_])
+            areas[f"{name}, rho and alpha"] = _areas(both, flags)
+        return areas
+
     factors = TruncatedSVD(K_MOVIES, random_state=0).fit_transform(np.log1p(data.values.T))
-    vectors["SVD of log counts"] = factors
-    areas = {name: _areas(features, flags) for name, features in vectors.items()}
-    _add_paired(report, f"{flags.shape[1]} genres of movies, area", areas, "p-emb, rho")
+    once = {"SVD of log counts": _areas(factors, flags)}
+    task = f"{flags.shape[1]} genres of movies, area"
+    _add_paired(report, task, judge, once, "p-emb, rho")
 
 
 def _areas(features: Array, flags: NDArray[np.bool_]) -> Array:
@@ -169,20 +183,30 @@ def _locate_neurons(report: Report) -> None:
         recorded = np.flatnonzero(np.nan_to_num(signals.std(axis=0)) > 0)
         signals = signals[:, recorded]
         signals = (signals - signals.mean(axis=0)) / signals.std(axis=0)
-        vectors: dict[str, Any] = {}
-        # Neighbors by correlation: contexts made of the nearest would give the places away.
-        for name, size in (("g-emb (c=10)", 10), ("g-emb (c=all)", len(recorded) - 1)):
-            context = efemb.Neighbors(size)
-            model = efemb.GaussianEmbedding(K_NEURONS, context=context, random_state=0)
-            vectors[f"{name}, rho"] = model.fit(signals).rho_
-            vectors[f"{name}, rho and alpha"] = np.hstack([model.rho_, model.alpha_])
-        vectors["PCA"] = PCA(K_NEURONS, random_state=0).fit(signals).components_.T
-        vectors["factor analysis"] = FactorAnalysis(K_NEURONS).fit(signals).components_.T
-        vectors["correlations with all"] = np.corrcoef(signals.T)
         places = np.asarray(data.positions, dtype=np.float64)[recorded]
-        explained = {name: explain_places(each, places) for name, each in vectors.items()}
+        vectors = {
+            "PCA": PCA(K_NEURONS, random_state=0).fit(signals).components_.T,
+            "factor analysis": FactorAnalysis(K_NEURONS).fit(signals).components_.T,
+            "correlations with all": np.corrcoef(signals.T),
+        }
+        once = {name: explain_places(each, places) for name, each in vectors.items()}
         task = f"{len(places)} {'regions' if which == 'regions' else 'neurons'}, place, R^2"
-        _add_paired(report, task, explained, "g-emb (c=all), rho")
+        judge = partial(_judge_neurons, signals, places)
+        _add_paired(report, task, judge, once, "g-emb (c=all), rho")
+
+
+def _judge_neurons(signals: Array, places: Array, seed: int) -> dict[str, Array]:
+    import efemb
+
+    explained = {}
+    # Neighbors by correlation: contexts made of the nearest would give the places away.
+    for name, size in (("g-emb (c=10)", 10), ("g-emb (c=all)", len(places) - 1)):
+        context = efemb.Neighbors(size)
+        model = efemb.GaussianEmbedding(K_NEURONS, context=context, random_state=seed).fit(signals)
+        explained[f"{name}, rho"] = explain_places(model.rho_, places)
+        both = np.hstack([model.rho_, model.alpha_])
+        explained[f"{name}, rho and alpha"] = explain_places(both, places)
+    return explained
 
 
 def explain_places(features: Array, places: Array) -> Array:
@@ -207,31 +231,38 @@ def _predict_purchases(report: Report) -> None:
     trips = by_type(data)
     week = np.asarray(trips.rows["week"], dtype=np.int64)
     train = trips.take_rows(np.flatnonzero(week <= LAST_WEEK))
-    term = efemb.RowVectors("household", K_HOUSEHOLDS)
-    model = efemb.PoissonEmbedding(K_HOUSEHOLDS, terms=[term], random_state=0).fit(train)
-    plain = efemb.PoissonEmbedding(K_HOUSEHOLDS, random_state=0).fit(train)
-    homes = model.rows("household")
-    place = {home: i for i, home in enumerate(homes.labels)}
+    labels = np.unique(np.asarray(train.rows["household"]))
+    place = {home: i for i, home in enumerate(labels.tolist())}
     counts = _by_household(train, place)
     later = _by_household(trips.take_rows(np.flatnonzero(week == LAST_WEEK + 1)), place) > 0
     frequent = np.argsort(-later.sum(axis=0), kind="stable")[:N_TYPES]
-    logs = np.log1p(counts)
+    later, logs = later[:, frequent], np.log1p(counts)
+
+    def beside(vectors: Array) -> Array:
+        pairs = zip(frequent, later.T, strict=True)
+        return np.array([_areas(np.c_[vectors, logs[:, n]], y[:, None])[0] for n, y in pairs])
+
+    def judge(seed: int) -> dict[str, Array]:
+        term, options = efemb.RowVectors("household", K_HOUSEHOLDS), {"random_state": seed}
+        model = efemb.PoissonEmbedding(K_HOUSEHOLDS, terms=[term], **options).fit(train)
+        homes = model.rows("household")
+        own = homes.theta[[homes.labels.index_of(home) for home in place]]
+        means = efemb.PoissonEmbedding(K_HOUSEHOLDS, **options).fit(train).transform(counts)
+        return {
+            "household vectors": _areas(own, later),
+            "mean vectors of purchases": _areas(means, later),
+            "both": _areas(np.hstack([own, means]), later),
+            "household vectors, and how often": beside(own),
+        }
+
     factors = TruncatedSVD(K_HOUSEHOLDS, random_state=0).fit_transform(logs)
-    vectors = {
-        "household vectors": homes.theta,
-        "mean vectors of purchases": plain.transform(counts),
-        "both": np.hstack([homes.theta, plain.transform(counts)]),
-        "SVD of log counts": factors,
+    once = {
+        "SVD of log counts": _areas(factors, later),
+        "how often it was bought": beside(np.empty((len(logs), 0))),
+        "SVD of log counts, and how often": beside(factors),
     }
-    areas = {name: _areas(each, later[:, frequent]) for name, each in vectors.items()}
-    own = [_areas(logs[:, [n]], later[:, [n]])[0] for n in frequent]
-    areas["how often it was bought"] = np.array(own)
-    for name in ("household vectors", "SVD of log counts"):
-        beside = [
-            _areas(np.column_stack([vectors[name], logs[:, n]]), later[:, [n]])[0] for n in frequent
-        ]
-        areas[f"{name}, and how often"] = np.array(beside)
-    _add_paired(report, f"{N_TYPES} purchases of next week, area", areas, "household vectors")
+    task = f"{N_TYPES} purchases of next week, area"
+    _add_paired(report, task, judge, once, "household vectors")
 
 
 def by_type(data: Any, least: int = LEAST_TRIPS) -> Any:
@@ -258,12 +289,24 @@ def _by_household(trips: Any, place: dict[Any, int]) -> Array:
     return total
 
 
-def _add_paired(report: Report, task: str, results: dict[str, Array], reference: str) -> None:
-    """The mean of each, and its paired difference from a reference."""
-    for name, values in results.items():
-        gap = values - results[reference]
-        error = gap.std(ddof=1) / np.sqrt(len(gap))
-        beside = "" if name == reference else f"{gap.mean():+.4f} ± {error:.4f} from {reference}"
+def _add_paired(
+    report: Report,
+    task: str,
+    judge: Callable[[int], dict[str, Array]],
+    once: dict[str, Array],
+    reference: str,
+) -> None:
+    """Means over seeds, paired differences from a reference, and those of each seed.
+
+    judge : results of the fits with a seed, one number per unit;  once : those without a seed
+    """
+    fits = [judge(seed) for seed in report.settings.seeds]
+    results = {name: np.stack([one[name] for one in fits]) for name in fits[0]}
+    for name, values in {**results, **once}.items():
+        gaps = values - results[reference]  # (seeds, units)
+        gap, error = gaps.mean(), gaps.mean(axis=0).std(ddof=1) / np.sqrt(gaps.shape[1])
+        each = ", ".join(f"{one:+.4f}" for one in gaps.mean(axis=1))
+        beside = "" if name == reference else f"{gap:+.4f} ± {error:.4f} from {reference} ({each})"
         report.add(f"{task}: {name}", float(values.mean()), beside=beside)
 
 

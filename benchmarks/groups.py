@@ -2,17 +2,19 @@
 
 Each contest has these sides: one model; one model with intercepts by group; embeddings by group
 (`Grouped`) or slice (`Dynamic`), whose precision is chosen on validation words or trips; and a fit
-per group, whose passes are. Text has one side more, the one model that each group tunes for itself;
-all models of text end with the same passes of falling steps, so that none has more of them. All see
-the same test words or trips; errors are clustered by document or trip, and fits of several seeds
-are averaged word by word. Slices of time begin with one model, as those of Rudolph and Blei do.
-"speed" compares the CPU time of whole fits of one pass with and without groups.
+per group, whose passes are. Text has two sides more: embeddings and context vectors by group, and
+the one model that each group tunes for itself. All models of text end with the same passes of
+falling steps, so that none has more of them. All see the same test words or trips; errors are
+clustered by document or trip, and fits of several seeds are averaged word by word. Slices of time
+begin with one model, as those of Rudolph and Blei do. "speed" compares the CPU time of whole fits
+of one pass with and without groups.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,12 +31,14 @@ PRECISIONS = (10.0, 100.0, 1000.0, 10_000.0)
 FIXED = 1e8  # a precision at which embeddings stay together, so that intercepts alone differ
 PASSES_APART = (2, 5, 15)
 TUNING, STEP = 3, 0.01  # passes of falling steps, and the first; of 1, 3 and .005 to .03, on arXiv
-STEPS = (0.003, 0.01, 0.03)  # the first of the falling ones, where it is chosen
 N_WORDS = 24_000
+OF_SLICES, STEPS = (1.0, 10.0, 100.0), (0.003, 0.01)  # precisions and first steps of slices
+WORDS_OF_SLICES = 12_000
 MOST_TRIPS, TRIP_PASSES = 28_000, 25
 LEAST_TRIPS = 1500  # with a product type
 ONE, SHIFTED = "one model", "intercepts by group"
-OWN, APART, TUNED = "embeddings by group", "a fit per group", "one model, tuned by each group"
+OWN, BOTH = "embeddings by group", "embeddings and contexts by group"
+APART, TUNED = "a fit per group", "one model, tuned by each group"
 
 
 def run(settings: Settings) -> Report:
@@ -51,9 +55,12 @@ def run(settings: Settings) -> Report:
 class TextContest:
     """A text in groups: train, validation and test words, and how a model of groups is made.
 
-    structure : function of a precision;  options : of the estimator
+    structure : function of a precision and of whether contexts are by group
+    options : of the estimator
     parts : the three texts, cut by group, with the vocabulary of the whole training text
     """
+
+    n_words = N_WORDS
 
     def __init__(
         self,
@@ -61,7 +68,7 @@ class TextContest:
         name: str,
         texts: Sequence[Any],
         column: str,
-        structure: Callable[[float], Any],
+        structure: Callable[..., Any],
         **options: Any,
     ) -> None:
         self.report, self.name, self.train = report, name, texts[0]
@@ -77,16 +84,21 @@ class TextContest:
     def play(self) -> None:
         """Choose on validation words, score test words, and print differences."""
         seeds = self.report.settings.seeds
-        precision = self._best(
-            "precision", PRECISIONS, lambda value: self.fit(seeds[0], self.structure(value))
-        )
+        fits: dict[str, Callable[[int, float], list[Any]]] = {
+            OWN: lambda seed, value: self.fit(seed, self.structure(value)),
+            BOTH: lambda seed, value: self.fit(seed, self.structure(value, contexts=True)),
+        }
+        precision = {
+            side: self._best(f"precision of {side}", PRECISIONS, partial(fit, seeds[0]))
+            for side, fit in fits.items()
+        }
         passes = self._best(
             "passes apart", PASSES_APART, lambda value: self.fit_apart(seeds[0], value)
         )
         sides: dict[str, Callable[[int], list[Any]]] = {
             ONE: self.fit,
             SHIFTED: lambda seed: self.fit(seed, self.structure(FIXED)),
-            OWN: lambda seed: self.fit(seed, self.structure(precision)),
+            **{side: lambda seed, s=side: fits[s](seed, precision[s]) for side in fits},
             TUNED: self.fit_tuned,
             APART: lambda seed: self.fit_apart(seed, passes),
         }
@@ -128,7 +140,7 @@ class TextContest:
     def _score(self, models: Sequence[Any], which: int) -> WordScores:
         parts = self.parts[which]
         total = sum(part.n_tokens for part in parts)
-        sizes = [max(200, round(N_WORDS * part.n_tokens / total)) for part in parts]
+        sizes = [max(200, round(self.n_words * part.n_tokens / total)) for part in parts]
         given = zip(models, parts, sizes, strict=True)
         return WordScores.join([score_words(model, part, size) for model, part, size in given])
 
@@ -160,18 +172,22 @@ class TextContest:
                 beside = "" if name == ONE else f"{show_gap(gap, one.document)} from {ONE}"
                 label = f"{self.name}, {what}: {name}"
                 self.report.add(label, float(each.of(what).mean()), beside=beside)
-        grouped = scores[OWN]
         rank = np.argsort(np.argsort([part.n_tokens for part in self.parts[0]], kind="stable"))
         small = (rank < len(rank) // 2)[one.text]
-        for rival in (side for side in scores if side not in (ONE, OWN)):
-            gap = grouped.share - scores[rival].share
-            name = f"{self.name}, share: embeddings by group less {rival}"
-            self.report.add(name, show_gap(gap, one.document))
-            other = grouped.positive - scores[rival].positive
-            self.report.add(name.replace("share", "positive"), show_gap(other, one.document))
-            for kind, some in (("smaller", small), ("larger", ~small)):
-                value = show_gap(gap[some], one.document[some])
-                self.report.add(f"{name}, {kind} half of the groups", value)
+        for side, rivals in ((OWN, (SHIFTED, TUNED, APART)), (BOTH, (SHIFTED, OWN, TUNED, APART))):
+            for rival in (name for name in rivals if name in scores):
+                self._compare(side, rival, scores, small)
+
+    def _compare(self, side: str, rival: str, scores: dict[str, WordScores], small: Array) -> None:
+        """Paired differences of two sides; of shares, also by the size of the group."""
+        own, other = scores[side], scores[rival]
+        name, gap = f"{self.name}, share: {side} less {rival}", own.share - other.share
+        self.report.add(name, show_gap(gap, own.document))
+        positive = show_gap(own.positive - other.positive, own.document)
+        self.report.add(name.replace("share", "positive", 1), positive)
+        for kind, some in (("smaller", small), ("larger", ~small)):
+            value = show_gap(gap[some], own.document[some])
+            self.report.add(f"{name}, {kind} half of the groups", value)
 
 
 class SliceContest(TextContest):
@@ -181,26 +197,30 @@ class SliceContest(TextContest):
     and the precision are chosen by the shares of validation words.
     """
 
+    n_words = WORDS_OF_SLICES
+
     def play(self) -> None:
         """Choose on validation words, score test words, and print differences."""
         seeds = self.report.settings.seeds
         self.begun = {seed: self.make(seed).fit(self.train) for seed in seeds}
-        self._show({side: self._play(side, seeds) for side in (ONE, TUNED, SHIFTED, OWN)})
+        self._show({side: self._play(side, seeds) for side in (ONE, TUNED, SHIFTED, OWN, BOTH)})
 
     def _play(self, side: str, seeds: Sequence[int]) -> WordScores:
-        # With the last precision, embeddings of arXiv-ML stay together (validation words).
-        precisions = PRECISIONS[:-1] if side == OWN else (FIXED,)
+        precisions = OF_SLICES if side in (OWN, BOTH) else (FIXED,)
         choices = [(precision, step) for precision in precisions for step in STEPS]
         what = f"precision and first step of {side}"
-        best = self._best(what, choices, lambda one: self.go_on(seeds[0], side, *one))
-        return self._mean(lambda seed: self.go_on(seed, side, *best), seeds)
+        first = {one: self.go_on(seeds[0], side, *one) for one in choices}
+        best = self._best(what, choices, first.__getitem__)
+        models = {seeds[0]: first[best]}
+        return self._mean(lambda seed: models.get(seed) or self.go_on(seed, side, *best), seeds)
 
     def go_on(self, seed: int, side: str, precision: float, step: float) -> list[Any]:
         """The models of the slices."""
         model = self.begun[seed]
         if side == TUNED:
             return [self._tune(model, text, seed, step) for text in self.parts[0]]
-        more = {} if side == ONE else {"structure": self.structure(precision)}
+        structure = self.structure(precision, contexts=side == BOTH)
+        more = {} if side == ONE else {"structure": structure}
         return [self._tune(model, self.train, seed, step, **more)] * len(self.labels)
 
 
@@ -211,6 +231,7 @@ def _speed(report: Report) -> None:
     cases: tuple[tuple[str, Any, Any], ...] = (
         ("20 Newsgroups", newsgroups_by_group, efemb.Grouped("group", min_rows=1)),
         ("arXiv-ML", papers, efemb.Dynamic("year")),
+        ("arXiv-ML", papers, efemb.Dynamic("year", contexts=True)),
     )
     for name, read, structure in cases:
         text = read(report.settings)[0]
@@ -249,7 +270,7 @@ def _papers(report: Report) -> None:
             f"arXiv-ML, {2 * size} words around",
             texts,
             "year",
-            lambda precision: efemb.Dynamic("year", precision=precision),
+            lambda precision, **more: efemb.Dynamic("year", precision=precision, **more),
             context=efemb.Window(size),
         ).play()
 
@@ -260,8 +281,8 @@ def _grouped(name: str, read: Callable[[Settings], Any], column: str) -> Callabl
     def play(report: Report) -> None:
         import efemb
 
-        def structure(precision: float) -> Any:
-            return efemb.Grouped(column, precision=precision, min_rows=1)
+        def structure(precision: float, **more: Any) -> Any:
+            return efemb.Grouped(column, precision=precision, min_rows=1, **more)
 
         TextContest(report, name, read(report.settings), column, structure).play()
 

@@ -38,11 +38,19 @@ def test_good_features_are_told_from_noise() -> None:
 
 
 def test_differences_are_paired() -> None:
-    report = Report("downstream", Settings(quick=True))
-    results = {"ours": np.array([1.0, 0.0, 1.0, 1.0]), "theirs": np.array([1.0, 0.0, 0.0, 1.0])}
-    downstream._add_paired(report, "task", results, "ours")
-    assert [row["value"] for row in report.rows] == [0.75, 0.5]
-    assert report.rows[1]["beside"] == "-0.2500 ± 0.2500 from ours"
+    def judge(seed: int) -> dict[str, np.ndarray]:
+        ours, theirs = np.array([1.0, 0.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0, 1.0])
+        return {"ours": ours, "theirs": np.roll(theirs, seed)}
+
+    report = Report("downstream", Settings(quick=True, seeds=(0, 2)))
+    fixed = {"fixed": np.array([0.0, 0.0, 1.0, 1.0])}
+    downstream._add_paired(report, "task", judge, fixed, "ours")
+    assert [row["value"] for row in report.rows] == [0.75, 0.5, 0.5]
+    # By unit 0, 0, -1, 0 with the first seed and -1, 1, 0, -1 with the second.
+    gaps = np.array([-0.5, 0.5, -0.5, -0.5])
+    error = gaps.std(ddof=1) / 2
+    assert report.rows[1]["beside"] == f"-0.2500 ± {error:.4f} from ours (-0.2500, -0.2500)"
+    assert report.rows[2]["beside"] == "-0.2500 ± 0.2500 from ours (-0.2500, -0.2500)"
 
 
 def test_places_are_explained_by_what_knows_them() -> None:

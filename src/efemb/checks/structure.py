@@ -31,9 +31,9 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     AssertionError
         If options are not stored untouched, `spread` does not return one vector per entity, or
         <spread(a), b> differs from <a, collect(b)> for some a and b. With groups of rows also if
-        `collect_groups` is not the transpose of the derivative of `spread_groups`, arrays at 0 do
-        not give every group the shared vectors, or the gradient of a fit differs from finite
-        differences or between solvers.
+        `collect_groups` (`collect_contexts`) is not the transpose of the derivative of
+        `spread_groups` (`spread_contexts`), arrays at 0 do not give every group the shared vectors,
+        or the gradient of a fit differs from finite differences or between solvers.
 
     Examples
     --------
@@ -64,30 +64,42 @@ def check_structure(structure: Structure, n_entities: int, data: Dataset | None 
     assert_allclose(left, right, rtol=1e-10, err_msg=message)
     if structure.grouped:
         assert data is not None, f"{name} has groups of rows: pass data with {structure.columns}"
-        _check_groups(structure, n_entities, data)
+        _check_codes(structure, data)
+        _check_groups(structure, n_entities)
+        for scale in ("none", "items", "total"):
+            spec = Spec.resolve(context=Basket(scale), family="poisson", structure=structure)
+            check_gradient(spec, data, f"{structure!r} with scale={scale!r}")
 
 
-def _check_groups(structure: Structure, n: int, data: Dataset) -> None:
-    name, rng = type(structure).__name__, np.random.default_rng(0)
-    n_groups, codes = len(structure.labels), structure.codes(data)
+def _check_codes(structure: Structure, data: Dataset) -> None:
+    name, n_groups, codes = type(structure).__name__, len(structure.labels), structure.codes(data)
     assert codes.shape == (data.n_rows,), f"{name}.codes must give a group for each row"
     assert ((codes >= -1) & (codes < n_groups)).all(), f"{name}.codes must lie in -1 ... G - 1"
     for code, label in enumerate(structure.labels):
         assert structure.code_of(label) == code, f"{name}.code_of({label!r}) is not its place"
+
+
+def _check_groups(structure: Structure, n: int) -> None:
+    name, rng = type(structure).__name__, np.random.default_rng(0)
+    n_groups = len(structure.labels)
     layout = structure.arrays(n, K, Normal(1.0))
     zero: dict[str, Floats] = {array.name: np.zeros(array.shape) for array in layout}
     point: dict[str, Floats] = {a.name: rng.normal(0.0, 0.3, a.shape) for a in layout}
     point |= {"(target)": rng.normal(size=(n, K)), "(intercept)": rng.normal(size=n)}
+    point["(bag)"] = rng.normal(size=(n, K))
     groups = np.arange(n_groups)[::-1]
 
-    def spread(at: dict[str, Floats]) -> tuple[Floats, Floats]:
+    def spread(at: dict[str, Floats]) -> tuple[Floats, ...]:
         own = {key: array for key, array in at.items() if key in zero}
-        return structure.spread_groups(own, at["(target)"], at["(intercept)"], groups)
+        bag = structure.spread_contexts(own, at["(bag)"], groups)
+        return *structure.spread_groups(own, at["(target)"], at["(intercept)"], groups), bag
 
-    target, intercept = spread({**point, **zero})
-    message = f"{name}.spread_groups with arrays at 0 must give the shared vectors"
-    assert_allclose(target, np.broadcast_to(point["(target)"], target.shape), err_msg=message)
-    assert_allclose(intercept, np.broadcast_to(point["(intercept)"], intercept.shape))
+    message = (
+        f"{name}.spread_groups (spread_contexts) with arrays at 0 must give the shared vectors"
+    )
+    shared = (point[key] for key in ("(target)", "(intercept)", "(bag)"))
+    for found, given in zip(spread({**point, **zero}), shared, strict=True):
+        assert_allclose(found, np.broadcast_to(given, (n_groups, *given.shape)), err_msg=message)
     direction = {key: rng.normal(size=array.shape) for key, array in point.items()}
     up, down = (
         spread({key: array + step * direction[key] for key, array in point.items()})
@@ -99,11 +111,13 @@ def _check_groups(structure: Structure, n: int, data: Dataset) -> None:
         for high, low, weight in zip(up, down, b, strict=True)
     )
     own = {key: point[key] for key in zero}
-    back, d_target, d_intercept = structure.collect_groups(own, point["(target)"], groups, *b)
-    gradients = {**back, "(target)": d_target, "(intercept)": d_intercept}
+    back, d_target, d_intercept = structure.collect_groups(own, point["(target)"], groups, *b[:2])
+    of_contexts, d_bag = structure.collect_contexts(own, point["(bag)"], groups, b[2])
+    gradients = {"(target)": d_target, "(intercept)": d_intercept, "(bag)": d_bag}
+    gradients |= {**back, **of_contexts}
     right = sum(np.vdot(direction[key], gradients[key]) for key in direction)
-    message = f"{name}.collect_groups is not the transpose of the derivative of spread_groups"
+    message = (
+        f"{name}.collect_groups (collect_contexts) is not the transpose of the derivative of "
+        "spread_groups (spread_contexts)"
+    )
     assert_allclose(left, right, rtol=1e-6, err_msg=message)
-    for scale in ("none", "items", "total"):
-        spec = Spec.resolve(context=Basket(scale), family="poisson", structure=structure)
-        check_gradient(spec, data, f"{structure!r} with scale={scale!r}")

@@ -48,7 +48,8 @@ def add_slices(
         return
     column = structure.columns[0]
     size = len(labels) * model.n_entities * model.n_components
-    if bits is not None and (size > MOST_NUMBERS or model.spec.combine.reverse):
+    moving = model.spec.combine.reverse or structure.contexts  # a page has one alpha
+    if bits is not None and (size > MOST_NUMBERS or moving):
         payload.header["notes"].append(
             f"The page has the average of all groups of {column!r}. The served explorer answers "
             "for each of them (run efemb explore MODEL, or model.explore()), and of_group(label) "

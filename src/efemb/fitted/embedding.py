@@ -125,9 +125,9 @@ class DataMethods(Recommender, Queries):
         """
         from efemb.model import predict
 
-        _, bound, vectors = self._bind(X)
+        spec, bound, vectors = self._bind(X)
         rows, entities = predict.check_entries(entries, bound.n_rows, bound.n_entities)
-        return predict.context_sums(bound, vectors, rows, entities)
+        return predict.context_sums(spec, bound, vectors, rows, entities)
 
     def conditional(self, X: Any) -> Floats:
         """Conditional mean E[x_tn | context] of every entry, in the shape of X.
@@ -425,14 +425,21 @@ class FittedEmbedding(DataMethods):
         from efemb.model.space import ParameterSpace
 
         spec, reverse = self.spec, self.spec.combine.reverse
-        if isinstance(data, Corpus):
-            alpha = entity_vectors(self, "rho" if reverse else "alpha")
-            return predict.document_embedding(data, alpha, spec.context.scale)
-        dims = (data.n_entities, self.n_slots, data.n_dims, self.n_components)
+        text = isinstance(data, Corpus)
+        dims = (self.n_entities, self.n_slots, 1 if text else data.n_dims, self.n_components)
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
-        alpha = vectors.target if reverse else vectors.bag
         center = next((lists.column_center for lists in self.lists or ()), None)
-        return predict.row_embedding(spec, data, alpha.astype(data.values.dtype), center)
+
+        def embed(part: Any, alpha: Floats) -> Floats:
+            if text:
+                return predict.document_embedding(part, alpha, spec.context.scale)
+            return predict.row_embedding(spec, part, alpha.astype(part.values.dtype), center)
+
+        if spec.structure.contexts:
+            return predict.embed_groups(spec, data, vectors, embed)
+        if text:
+            return embed(data, entity_vectors(self, "rho" if reverse else "alpha"))
+        return embed(data, vectors.target if reverse else vectors.bag)
 
     def save(self, path: Any) -> None:
         """Write the model to a folder of arrays and JSON, without pickle.

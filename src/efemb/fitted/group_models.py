@@ -28,12 +28,12 @@ def of_group(model: FittedEmbedding, label: Any) -> FittedEmbedding:
     cache, code = model._group_models, model.spec.structure.code_of(label)
     if code not in cache:
         space, p = _space(model), model.parameters
-        target, intercept = space.vectors(p).groups.of(code)  # type: ignore[union-attr]
+        target, intercept, bag = space.vectors(p).groups.of(code)  # type: ignore[union-attr]
         terms = {name: a for name, a in p.terms.items() if not name.startswith(space.prefix)}
         shifted = p.intercept is not None or model.spec.structure.intercepts
         parameters = Parameters(
             target.astype(p.rho.dtype),
-            p.alpha,
+            bag.astype(p.alpha.dtype) if model.spec.structure.contexts else p.alpha,
             intercept.astype(p.rho.dtype) if shifted else None,
             terms=terms,
         )

@@ -99,7 +99,8 @@ def compare_groups(
 def _errors_at_shared(fitted: FittedEmbedding, label: Any, data: Any) -> Laplace:
     """The regressions of one group at the shared embeddings and the intercepts of the group."""
     single = of_group(fitted, label)
-    parameters = replace(single.parameters, rho=fitted.parameters.rho)
+    shared = fitted.parameters  # context vectors, too, if groups have their own
+    parameters = replace(single.parameters, rho=shared.rho, alpha=shared.alpha)
     return laplace(replace(single, parameters=parameters), data, sandwich=True)
 
 

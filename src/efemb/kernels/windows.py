@@ -26,6 +26,7 @@ from efemb.kernels.simd import (
     dot,
     dot_of_two,
     enter,
+    enter_two,
     mix,
     prefetch,
     replace_scaled,
@@ -62,6 +63,17 @@ def _bias_step(table: Array, row: int, K: int, g: Any, gain: Any, step: Any) -> 
 
 
 @inlined
+def _enter_word(
+    work: Array, held: Array, j: int, bag: Array, word: int, K: int, further: int
+) -> None:
+    """Add a word to the running sum; its vector is in two parts if `further` is not 0."""
+    if further > 0:
+        enter_two(work, SUM, held, j, bag, word, word + further, K)
+    else:
+        enter(work, SUM, held, j, bag, word, K)
+
+
+@inlined
 def _renew(work: Array, total: int, ring: Array) -> None:
     """Sum a ring again."""
     for k in range(ring.shape[1]):
@@ -86,12 +98,14 @@ def cbow(
     bias_step: Any,
     compete: bool,
     beside: Array | None,
+    summed_beside: Array | None,
 ) -> float:
     """Each token's outputs given the sum (or mean) of the words around it.
 
     Outputs are seen or not, each by itself (slope: label - logistic(u)), or `compete` in a softmax.
     Those of document d have two vectors, whose sum predicts, if `beside[d]` is not 0: how many rows
-    further down in `target` the second one is. Without `beside` none of this is compiled.
+    further down in `target` the second one is. Without `beside` none of this is compiled. In the
+    same way `summed_beside` tells where the second parts of context vectors are in `bag`.
     A word's context vector moves once, by all its slopes, when the word has left every window.
     """
     real, value, likely = target.dtype.type, 0.0, 1.0
@@ -103,22 +117,31 @@ def cbow(
         begin, size = starts[d], starts[d + 1] - starts[d]
         held[:], errors[:], work[:] = real(0.0), real(0.0), real(0.0)
         for j in range(min(window, size)):
-            enter(work, SUM, held, j, bag, tokens[begin + j], K)
+            if summed_beside is not None:
+                _enter_word(work, held, j, bag, tokens[begin + j], K, summed_beside[d])
+            else:
+                enter(work, SUM, held, j, bag, tokens[begin + j], K)
         for t in range(size + window):
             if t % RENEWED == RENEWED - 1:
                 _renew(work, SUM, held)
                 _renew(work, SLOPES, errors)
             own, came = t % n, (t + window) % n
             if t + window < size:
-                enter(work, SUM, held, came, bag, tokens[begin + t + window], K)
+                word = tokens[begin + t + window]
+                if summed_beside is not None:
+                    _enter_word(work, held, came, bag, word, K, summed_beside[d])
+                else:
+                    enter(work, SUM, held, came, bag, word, K)
                 if t + window + 2 < size:
                     prefetch(bag, tokens[begin + t + window + 2])
+                    if summed_beside is not None:
+                        prefetch(bag, tokens[begin + t + window + 2] + summed_beside[d])
             else:
                 enter(work, SUM, held, came, work, NOTHING, K)
             members = min(t + window, size - 1) - max(t - window, 0) if t < size else 0
             factor = one / real(members) if mean and members > 0 else one
             if t < size:
-                square = scaled_difference(work, SUM, held, own, work, CONTEXT, factor, K)
+                square: Any = scaled_difference(work, SUM, held, own, work, CONTEXT, factor, K)
                 square *= part
                 first, n_outputs = ptr[begin + t], ptr[begin + t + 1] - ptr[begin + t]
                 for i in range(n_outputs):
@@ -184,6 +207,10 @@ def cbow(
                 length = _row_step(bag, word, K, square * part, step, gain)
                 keep = max(one - length * bag[word, K + SHRINK], real(0.0))
                 mix(bag, word, work, CONTEXT, keep, length, K)
+                if summed_beside is not None and summed_beside[d] > 0:
+                    other = word + summed_beside[d]
+                    length = _row_step(bag, other, K, square * part, step, gain)
+                    mix(bag, other, work, CONTEXT, one, length, K)
     return float(value + np.log(likely))
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupVectors:
-    """Embeddings and intercepts of groups of rows, computed on demand.
+    """Embeddings, intercepts and context vectors of groups of rows, computed on demand.
 
     arrays : those that the structure owns, by their names within it
-    target, intercept : (N, K) and (N,) of rows that belong to no group
+    target, intercept, bag : (N, K), (N,) and (N, K) of rows that belong to no group
     made : the vectors of groups that were requested before
     """
 
@@ -28,14 +28,19 @@ class GroupVectors:
     arrays: Mapping[str, Floats]
     target: Floats
     intercept: Floats
-    made: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+    bag: Floats
+    made: dict[int, tuple[Floats, Floats, Floats]] = field(default_factory=dict)
 
-    def of(self, group: int) -> tuple[Floats, Floats]:
-        """Embeddings (N, K) and intercepts (N,) of one group."""
+    def of(self, group: int) -> tuple[Floats, Floats, Floats]:
+        """Embeddings (N, K), intercepts (N,) and context vectors (N, K) of one group."""
         if group not in self.made:
-            inputs = (self.arrays, self.target, self.intercept, np.array([group]))
-            target, intercept = self.structure.spread_groups(*inputs)
-            self.made[group] = (target[0], intercept[0])
+            structure, code, bag = self.structure, np.array([group]), self.bag
+            target, intercept = structure.spread_groups(
+                self.arrays, self.target, self.intercept, code
+            )
+            if structure.contexts:
+                bag = structure.spread_contexts(self.arrays, bag, code)[0]
+            self.made[group] = (target[0], intercept[0], bag)
         return self.made[group]
 
     def plus(self, offset: Floats) -> GroupVectors:
@@ -54,7 +59,8 @@ class Factors:
     terms : arrays of the further terms of u, by name; in a gradient, those of the row side
     combine : how target and context are combined, None for an inner product
     groups : the vectors of groups of rows, if they differ; `target` then belongs to no group
-    by_group : in a gradient, those of the target and the intercept of each group that has rows
+    by_group : in a gradient, those of the target and the intercept of each group that has rows, and
+        of its bag if it has one of its own
     width : columns of the terms: the last ones of `target`, which are their entity side
     """
 
@@ -65,7 +71,7 @@ class Factors:
     terms: dict[str, Floats] = field(default_factory=dict)
     combine: Combine | None = None
     groups: GroupVectors | None = None
-    by_group: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+    by_group: dict[int, tuple[Floats, Floats, Floats | None]] = field(default_factory=dict)
     width: int = 0
 
     @property
@@ -83,23 +89,30 @@ class Factors:
         of_bags, of_terms = slice(0, self.n_bag), slice(self.n_bag, None)
         return (of_bags, of_terms) if self.width else (of_bags,)
 
+    @property
+    def own_contexts(self) -> bool:
+        """Whether groups of rows have context vectors of their own."""
+        return self.groups is not None and self.groups.structure.contexts
+
     def of_group(self, group: int) -> Factors:
         """The factors for the rows of one group; -1 is no group."""
         if self.groups is None or group < 0:
             return replace(self, groups=None)
-        target, intercept = self.groups.of(group)
+        target, intercept, bag = self.groups.of(group)
         if target.shape[1] < self.target.shape[1]:  # the entity side of terms stays
             target = np.concatenate([target, self.target[:, target.shape[1] :]], axis=1)
-        return replace(self, target=target, intercept=intercept, groups=None)
+        return replace(self, target=target, intercept=intercept, bag=bag, groups=None)
 
-    def add_group(self, group: int, gradient: Factors) -> None:
+    def add_group(self, group: int, gradient: Factors, *, own_contexts: bool = False) -> None:
         """Add the gradient of the rows of one group in place."""
         if group < 0:
             self.add(gradient)
             return
-        self.bag += gradient.bag
+        if not own_contexts:
+            self.bag += gradient.bag
         self.add_terms(gradient.terms)
-        self.by_group[group] = (gradient.target, gradient.intercept)
+        bag = gradient.bag if own_contexts else None
+        self.by_group[group] = (gradient.target, gradient.intercept, bag)
 
     @classmethod
     def zeros_like(cls, other: Factors) -> Factors:

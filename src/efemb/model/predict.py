@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from efemb.model.contexts.base import BoundContext, dense_rows, or_one
 from efemb.model.families import Categorical
 from efemb.model.huffman import Huffman
 from efemb.model.objective import expected_value, log_density, log_sums
-from efemb.model.predictor import Cells, Predictor, row_groups, row_side
+from efemb.model.predictor import Cells, Predictor, by_group, row_groups, row_side
 from efemb.model.score import (
     log_expected_value,
     normalized_log_likelihood,
@@ -265,6 +265,20 @@ def row_embedding(spec: Spec, data: Dataset, alpha: Floats, center: Floats | Non
     return embedding
 
 
+def embed_groups(
+    spec: Spec, data: Any, vectors: Factors, embed: Callable[[Any, Floats], Floats]
+) -> Floats:
+    """Whole rows, or documents, each with the context vectors of its group, (T, K).
+
+    embed : embeds some of them, given context vectors
+    """
+    take = data.take if spec.context.reads_text else data.take_rows
+    parts = by_group(spec.structure.codes(data))
+    sums = [embed(take(places), vectors.of_group(group).bag) for group, places in parts]
+    order = np.argsort(np.concatenate([places for _, places in parts]))
+    return np.concatenate(sums)[order]
+
+
 def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[Floats, Floats]:
     """Values of the members, and the divisor of their sum."""
     if data.is_sparse:
@@ -285,8 +299,19 @@ def _scaled_rows(data: Dataset, rows: Ints, scale: str, binary: bool) -> tuple[F
     return values.reshape(len(rows), -1), total
 
 
-def context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints) -> Floats:
+def context_sums(
+    spec: Spec, bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints
+) -> Floats:
     """s_tn / d_tn of the queried cells, (n, K); NaN if the observation is missing."""
+    codes = row_groups(spec, bound) if vectors.own_contexts else None
+    sums = np.empty((len(rows), vectors.n_bag))
+    for group, places in by_group(None if codes is None else codes[rows]):
+        mine = vectors.of_group(group)
+        sums[places] = _context_sums(bound, mine, rows[places], entities[places])
+    return sums
+
+
+def _context_sums(bound: BoundContext, vectors: Factors, rows: Ints, entities: Ints) -> Floats:
     distinct, inverse = np.unique(rows, return_inverse=True)
     order = np.argsort(inverse, kind="stable")
     sums_of_cells = np.full((len(rows), vectors.bag.shape[1]), np.nan)

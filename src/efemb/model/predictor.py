@@ -351,17 +351,37 @@ class Cells:
 
     def contexts(self, factors: Factors, width: int) -> Iterator[tuple[slice, Floats]]:
         """Yield scaled contexts in blocks, so that arrays of cells x `width` numbers stay small."""
-        bag = factors.bag
-        dtype = summing_dtype(self.bags.data, bag.dtype) if self.own.any() else bag.dtype
-        sums = np.asarray(self.bags.astype(dtype) @ bag)
+        real = factors.bag.dtype
+        dtype = summing_dtype(self.bags.data, real) if self.own.any() else real
+        sums = self._sums(factors, dtype)
         size = max(64, CHUNK_NUMBERS // max(width, 1))
         for start in range(0, len(self.row), size):
             part = slice(start, min(start + size, len(self.row)))
             own = self.own[part].astype(dtype)[:, None]
             rest = self.rest[part].astype(dtype)[:, None]
-            left = (sums[self.row[part]] - own * bag[self.ids[part]]) / rest
-            Z = np.asarray(left.astype(bag.dtype, copy=False))
+            left = (sums[self.row[part]] - own * self._own_vectors(factors, part)) / rest
+            Z = np.asarray(left.astype(real, copy=False))
             if self.side is not None and self.data_row is not None:
                 rows = self.data_row[self.row[part]]
                 Z = _beside(Z, self.side.columns(factors.terms, rows))
             yield part, Z
+
+    def _sums(self, factors: Factors, dtype: Any) -> Floats:
+        """Sum of the members of each bag."""
+        bags = self.bags.astype(dtype)
+        if self.group is None or not factors.own_contexts:
+            return np.asarray(bags @ factors.bag)
+        sums = np.empty((bags.shape[0], factors.n_bag), dtype=dtype)
+        for group, places in by_group(self.group):
+            sums[places] = bags[places] @ factors.of_group(group).bag
+        return sums
+
+    def _own_vectors(self, factors: Factors, part: slice) -> Floats:
+        """Context vectors of the entities of some cells."""
+        ids = self.ids[part]
+        if self.group is None or not factors.own_contexts:
+            return factors.bag[ids]
+        vectors = np.empty((len(ids), factors.n_bag), dtype=factors.bag.dtype)
+        for group, places in by_group(self.group[self.row[part]]):
+            vectors[places] = factors.of_group(group).bag[ids[places]]
+        return vectors

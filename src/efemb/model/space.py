@@ -56,6 +56,12 @@ class ParameterSpace:
                 f"{spec.family!r} has parameters of entities, which takes one number per "
                 "observation, not vectors of them"
             )
+        if spec.structure.contexts and n_slots > 1:
+            raise ParameterError(
+                f"{spec.structure!r} has one context vector per entity and group, but here an "
+                f"entity has {n_slots:,} context vectors (Lagged, positional windows): leave out "
+                "contexts=True"
+            )
         for used, named in ((spec.terms, "terms"), (spec.structure.grouped, "groups of rows")):
             if used and n_dims > 1:
                 raise ParameterError(f"{named} need scalar observations, not vectors of them")
@@ -162,7 +168,8 @@ class ParameterSpace:
             factors.combine = self.spec.combine
         if structure.grouped:
             own = self.of_structure(parameters.terms)
-            factors.groups = GroupVectors(structure, own, factors.target, factors.intercept)
+            shared = (factors.target, factors.intercept, factors.bag)
+            factors.groups = GroupVectors(structure, own, *shared)
         if self.spec.terms:
             factors = self._add_terms(factors, parameters.terms, {} if room is None else room)
         return factors.swapped() if reverse else factors
@@ -215,12 +222,15 @@ class ParameterSpace:
     def _pull_back_groups(self, parameters: Parameters, slopes: Factors) -> Factors:
         """Gradients of the vectors that groups share, and of the arrays of the structure."""
         structure = self.spec.structure
-        target, _ = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
+        target, bag = structure.spread(parameters.rho, parameters.alpha, self.n_entities)
         groups = np.array(sorted(slopes.by_group), dtype=np.int64)
         d_target = np.zeros((len(groups), *slopes.target.shape), dtype=slopes.target.dtype)
         d_intercept = np.zeros((len(groups), len(slopes.intercept)), dtype=slopes.intercept.dtype)
+        d_bag = np.zeros((len(groups) if structure.contexts else 0, *slopes.bag.shape), bag.dtype)
         for index, group in enumerate(groups.tolist()):
-            d_target[index], d_intercept[index] = slopes.by_group[group]
+            d_target[index], d_intercept[index], own_bag = slopes.by_group[group]
+            if own_bag is not None:
+                d_bag[index] = own_bag
         arrays, slopes_of_vectors = self.of_structure(parameters.terms), d_target[..., : self.k]
         own, of_all, intercept = structure.collect_groups(
             arrays, target, groups, slopes_of_vectors, d_intercept
@@ -228,6 +238,9 @@ class ParameterSpace:
         columns = slopes.target + d_target.sum(axis=0)  # groups do not affect those of terms
         columns[:, : self.k] = slopes.target[:, : self.k] + of_all
         total = replace(slopes, target=columns, intercept=slopes.intercept.copy(), by_group={})
+        if structure.contexts:
+            moved, of_contexts = structure.collect_contexts(arrays, bag, groups, d_bag)
+            own, total.bag = {**own, **moved}, slopes.bag + of_contexts
         total.add_intercepts(intercept)
         total.terms = {**slopes.terms, **{self.prefix + name: own[name] for name in own}}
         return total

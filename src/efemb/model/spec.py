@@ -251,6 +251,11 @@ class Spec:
             )
         if not self.structure.grouped:
             return
+        if self.structure.contexts and self.positive_alpha:
+            raise ParameterError(
+                f"{self.structure!r} adds vectors of either sign to alpha, which is positive here: "
+                "use a Normal prior, or leave out contexts=True"
+            )
         if self.positive_rho or self.link.needs_positive:
             raise ParameterError(
                 f"{self.structure!r} adds vectors of either sign to rho, which is positive here: "

@@ -14,6 +14,7 @@ import efemb
 from efemb.checks.common import check_gradient
 from efemb.data.corpus import Corpus
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.callbacks import Checkpoint
 from efemb.engine.optimizers import SGD
 from efemb.evaluation import held_out_words
 from efemb.model.spec import Spec
@@ -57,6 +58,11 @@ def grouped(corpus: Corpus) -> Any:
     return fit(corpus, Grouped("era"))
 
 
+@pytest.fixture(scope="module")
+def moving(corpus: Corpus) -> Any:
+    return fit(corpus, Dynamic("year", contexts=True))
+
+
 FIRST, OTHER = {f"w{i}" for i in range(1, 5)}, {f"w{i}" for i in range(6, 10)}
 
 
@@ -78,6 +84,60 @@ def test_a_planted_swap_is_found_at_its_time(dynamic: Any, corpus: Corpus) -> No
     assert path["at"][1 + np.argmax(np.diff(path["distance"]))] == 5
     tokens, year = np.asarray(corpus.tokens), np.repeat(corpus.rows["year"], 40)
     assert path["count"].tolist() == [np.sum((tokens == 0) & (year == y)) for y in range(10)]
+
+
+def test_context_vectors_of_slices_learn_more_of_a_swap(
+    dynamic: Any, grouped: Any, moving: Any, corpus: Corpus
+) -> None:
+    """In the context, too, w0 and w5 mean something else from year 5 on."""
+    other = swapped(seed=1)
+    assert moving.score(other) > dynamic.score(other) + 0.01
+    both = fit(corpus, Grouped("era", contexts=True))
+    assert both.score(other) > grouped.score(other) + 0.01
+    first, last = (moving.of_group(year).parameters.alpha for year in (0, 9))
+    assert set(np.argsort(-np.linalg.norm(last - first, axis=1))[:2]) == {0, WORDS}
+    for at, topic in ((1, FIRST), (8, OTHER)):
+        assert set(moving.similar("w0", n=4, at=at)["label"]) == topic
+    assert set(moving.drift(corpus, n=2)["label"]) == {"w0", "w5"}
+
+
+def test_offsets_of_context_vectors_take_the_steps_of_their_documents() -> None:
+    """Short steps of the plain kernel on the same draws; every document has words of its own."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(240) % 3
+    words = 10 * kind[:, None] + rng.integers(0, 10, (240, 20))
+    labels = np.array(["a", "b", None], dtype=object)[kind]
+    names = [f"w{i}" for i in range(30)]
+    corpus = Corpus(words.ravel(), np.arange(241) * 20, names, rows={"era": labels})
+    begun = fit(corpus, max_iter=2)
+    structure = Grouped("era", 1e-9, min_rows=1, intercepts=False, contexts=True)
+    given: dict[str, Any] = {"max_iter": 1, "early_stopping": False, "random_state": 1}
+    given |= {"optimizer": SGD(1e-3), "intercept": False, "prior": None}
+
+    def go_on(structure: Any) -> Any:
+        estimator = efemb.BernoulliTextEmbedding
+        return estimator.from_fitted(begun.fitted(), structure=structure, **given).fit(corpus)
+
+    plain, model = go_on("per-entity"), go_on(structure)
+    moved = plain.alpha_ - begun.alpha_
+    size = np.abs(moved).max()
+    assert_allclose(model.alpha_ - begun.alpha_, moved, atol=0.02 * size)
+    for group, own in (("a", slice(0, 10)), ("b", slice(10, 20))):
+        offset = model.of_group(group).parameters.alpha - model.alpha_
+        expected = np.zeros_like(moved)
+        expected[own] = moved[own]
+        assert_allclose(offset, expected, atol=0.02 * size)
+
+
+def test_a_fit_with_moving_contexts_resumes_with_the_same_bits(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    some, structure = corpus.take(np.arange(0, 1500, 10)), Dynamic("year", contexts=True)
+    whole = fit(some, structure, max_iter=4)
+    for passes in (2, 4):
+        resumed = fit(some, structure, max_iter=passes, callbacks=[Checkpoint(tmp_path / "state")])
+    for name, array in whole.parameters_.named().items():
+        assert_array_equal(array, resumed.parameters_.named()[name], err_msg=name)
 
 
 def test_a_plain_model_is_where_groups_may_begin(corpus: Corpus) -> None:
@@ -104,8 +164,10 @@ def test_a_strong_prior_gives_the_plain_model(structure: Any, corpus: Corpus) ->
     assert_allclose(tight.score(corpus), plain.score(corpus), atol=1e-3)
 
 
-def test_scores_are_those_of_the_models_of_the_groups(grouped: Any, corpus: Corpus) -> None:
+@pytest.mark.parametrize("contexts", [False, True])
+def test_scores_are_those_of_the_models_of_the_groups(contexts: bool, corpus: Corpus) -> None:
     """The mean over all tokens is that of the groups, each asked by itself."""
+    grouped = fit(corpus, Grouped("era", contexts=contexts), max_iter=3)
     whole = held_out_words(grouped, corpus)
     assert_allclose(grouped.score(corpus), whole.log_likelihood, rtol=1e-6)
     total = 0.0
@@ -115,6 +177,13 @@ def test_scores_are_those_of_the_models_of_the_groups(grouped: Any, corpus: Corp
     assert_allclose(whole.log_likelihood, total / corpus.n_tokens, rtol=1e-5)
     late = grouped.predict(["w1", "w2"], n=3, era="late")
     assert_array_equal(late["label"], grouped.of_group("late").predict(["w1", "w2"], n=3)["label"])
+    of_late = corpus.rows["era"] == "late"
+    embedded = grouped.of_group("late").transform(corpus.take(of_late))
+    assert_array_equal(grouped.transform(corpus)[of_late], embedded)
+    cells = (np.array([3, 40 * 1499]), np.array([0, 7]))
+    single = grouped.of_group("late").context_sums(corpus, cells)
+    assert_array_equal(grouped.context_sums(corpus, cells)[1], single[1])
+    assert np.array_equal(grouped.context_sums(corpus, cells)[0], single[0]) != contexts
 
 
 @pytest.mark.parametrize("structure", [Grouped("era"), Dynamic("year")])
@@ -142,20 +211,35 @@ def test_arrays_hold_the_offsets(structure: Any, corpus: Corpus) -> None:
     back = frozen.spread_groups(own, common, common_shift, np.arange(n_groups))
     assert_allclose(back[0], vectors, atol=1e-12)
     assert_allclose(back[1], shift, atol=1e-12)
+    moving = type(frozen)(**{**frozen.get_params(), "contexts": True})
+    own, common = moving.from_context_offsets(vectors)
+    assert_allclose(moving.spread_contexts(own, common, np.arange(n_groups)), vectors, atol=1e-12)
 
 
+@pytest.mark.parametrize("contexts", [False, True])
 def test_bits_do_not_depend_on_threads_and_files(
-    dynamic: Any, corpus: Corpus, tmp_path: Path
+    contexts: bool, dynamic: Any, moving: Any, corpus: Corpus, tmp_path: Path
 ) -> None:
-    again = fit(corpus, Dynamic("year"), n_jobs=2)
-    assert_array_equal(again.rho_, dynamic.rho_)
-    dynamic.save(tmp_path / "model")
+    model = moving if contexts else dynamic
+    again = fit(corpus, Dynamic("year", contexts=contexts), n_jobs=2)
+    assert_array_equal(again.rho_, model.rho_)
+    model.save(tmp_path / "model")
     loaded = efemb.load(tmp_path / "model")
-    assert loaded.score(corpus) == dynamic.score(corpus)
-    assert_array_equal(loaded.of_group(7).parameters.rho, dynamic.of_group(7).parameters.rho)
+    assert loaded.score(corpus) == model.score(corpus)
+    for name in ("rho", "alpha"):
+        of_slice = (getattr(one.of_group(7).parameters, name) for one in (loaded, model))
+        assert_array_equal(*of_slice)
 
 
-@pytest.mark.parametrize("structure", [Grouped("era", min_rows=1), Dynamic("year")])
+OF_TEXT = [
+    Grouped("era", min_rows=1),
+    Dynamic("year"),
+    Grouped("era", min_rows=1, contexts=True),
+    Dynamic("year", contexts=True),
+]
+
+
+@pytest.mark.parametrize("structure", OF_TEXT)
 def test_the_full_gradient_is_that_of_the_objective(structure: Any, corpus: Corpus) -> None:
     """By finite differences, with all words as zeros: the rows solver, group by group."""
     words = Vocabulary([f"w{i}" for i in range(6)])
@@ -194,6 +278,12 @@ def test_unknown_groups_have_the_shared_vectors(grouped: Any, corpus: Corpus) ->
         (Grouped("era", min_rows=9999), {}, "lower min_rows"),
         (Grouped("era", amortized=True), {}, "a vector per word"),
         (Grouped("era"), {"combine": "reverse"}, "no groups"),
+        (Grouped("era", contexts=True, amortized=True), {}, "networks compute embeddings only"),
+        (
+            Dynamic("year", contexts=True),
+            {"context": efemb.Window(2, positional=True)},
+            "leave out contexts=True",
+        ),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(

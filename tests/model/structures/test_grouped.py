@@ -69,6 +69,7 @@ def test_small_groups_and_missing_labels_share_the_vectors_of_all() -> None:
         (Grouped("shop", min_rows=0), efemb.ParameterError, "min_rows must be an integer >= 1"),
         (Grouped("shop", hidden=1.5), efemb.ParameterError, "hidden must be an integer >= 1"),
         (Grouped("shop", intercepts=2), efemb.InputTypeError, "intercepts must be True or False"),
+        (Grouped("shop", contexts=1), efemb.InputTypeError, "contexts must be True or False"),
         (Grouped(7), efemb.InputTypeError, "column must be a name"),
     ],
 )

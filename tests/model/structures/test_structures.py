@@ -149,6 +149,37 @@ def test_predictions_scores_and_models_of_one_group_agree(name: str, make: Any) 
         assert model.conditional(stranger)[t, n] == pytest.approx(np.exp(u), rel=1e-9)
 
 
+def test_context_vectors_of_groups_are_summed() -> None:
+    """Context sums, transformed rows and predictions by their definition."""
+    data = shops()
+    model = fit("grouped, contexts", data, dtype="float64")
+    p, structure = model.parameters_, model.fitted().spec.structure
+    moved = p.terms["grouped.contexts"] / 2.0  # the root of the precision
+    assert np.abs(moved).max() > 1e-3
+    codes = structure.codes(data)
+    for t in (1, 2, 3, 5):
+        alpha = p.alpha + (moved[codes[t]] if codes[t] >= 0 else 0.0)
+        x = data.values[t]
+        assert_allclose(model.transform(data)[t], x @ alpha / x.sum(), rtol=1e-10)
+        n = int(np.flatnonzero(x == 0)[0])
+        s = model.context_sums(data, ([t], [n]))[0]
+        assert_allclose(s, x @ alpha / x.sum(), rtol=1e-10)
+        rho = p.rho[n] + (p.terms["grouped.vectors"][codes[t], n] / 2.0 if codes[t] >= 0 else 0.0)
+        b = p.intercept[n] + (p.terms["grouped.intercepts"][codes[t], n] if codes[t] >= 0 else 0.0)
+        assert model.conditional(data)[t, n] == pytest.approx(np.exp(rho @ s + b), rel=1e-9)
+
+
+def test_signed_context_vectors_of_groups_need_a_signed_alpha() -> None:
+    structure = STRUCTURES["grouped, contexts"]()
+    lagged = efemb.Lagged([-1, -2])
+    data = efemb.Dataset(np.random.default_rng(0).normal(size=(T, N)), rows=rows_of(T))
+    with pytest.raises(efemb.ParameterError, match="leave out contexts=True"):
+        efemb.GaussianEmbedding(K, context=lagged, structure=structure).fit(data)
+    prior = ("normal", "half-normal")
+    with pytest.raises(efemb.ParameterError, match="either sign to alpha"):
+        Spec.resolve(context="basket", family="poisson", structure=structure, prior=prior)
+
+
 @pytest.mark.parametrize("name", GROUPED)
 def test_arrays_at_zero_give_the_bits_of_the_model_without_groups(name: str) -> None:
     data = shops()

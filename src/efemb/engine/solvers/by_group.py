@@ -92,7 +92,7 @@ class GroupedSolver(Solver[BoundContext]):
     def _add_up(self, statistic: Family, vectors: Factors) -> Floats:
         self.set_family(statistic)
         _, gradient = self.value_and_gradient(vectors, exact=True)
-        of_groups = [intercept for _, intercept in gradient.by_group.values()]
+        of_groups = [intercept for _, intercept, _ in gradient.by_group.values()]
         total = np.sum([gradient.intercept, *of_groups], axis=0, dtype=np.float64)
         return np.asarray(total)
 
@@ -140,5 +140,6 @@ class GroupedSolver(Solver[BoundContext]):
             some = places if self.kind.stochastic else None
             value, slopes = solver.value_and_gradient(mine, some, exact=exact)
             total += value
-            gradient.add_group(group, slopes.on_all_rows(mine))
+            own_contexts = self.spec.structure.contexts
+            gradient.add_group(group, slopes.on_all_rows(mine), own_contexts=own_contexts)
         return total, gradient

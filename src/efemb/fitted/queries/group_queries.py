@@ -31,7 +31,8 @@ class GroupQueries(HasFitted):
         Returns
         -------
         FittedEmbedding
-            With one embedding per item; context vectors are those of all groups.
+            With one embedding per item; context vectors are those of all groups, unless the
+            structure has `contexts=True`.
 
         Examples
         --------

@@ -43,12 +43,14 @@ class Structure(Ingredient, ABC):
     A structure may also give each group of rows embeddings and intercepts of its own. It then names
     the row columns that it reads (`columns`), owns arrays (`arrays`), and has a second pair of
     maps: `spread_groups` and `collect_groups`, the transpose of its derivative. By default there is
-    one group, which has the vectors of `spread`.
+    one group, which has the vectors of `spread`. With `contexts`, `spread_contexts` and
+    `collect_contexts` do the same for context vectors.
     """
 
     package = "efemb.model.structures"
     tied: bool = False  # rho and alpha are one array
     intercepts: bool = False  # groups of rows have their own
+    contexts: bool = False  # groups of rows have context vectors of their own
     signed: bool = False  # it adds numbers of either sign, so that vectors need not be positive
 
     @property
@@ -154,6 +156,19 @@ class Structure(Ingredient, ABC):
         """
         return {}, d_target.sum(axis=0), d_intercept.sum(axis=0)
 
+    def spread_contexts(self, arrays: Arrays, bag: Floats, groups: Ints) -> Floats:
+        """Context vectors (G, N, K) of some groups, from those of `spread`."""
+        return np.broadcast_to(bag, (len(groups), *bag.shape))
+
+    def collect_contexts(
+        self, arrays: Arrays, bag: Floats, groups: Ints, d_bag: Floats
+    ) -> tuple[dict[str, Floats], Floats]:
+        """Gradients of the arrays of `spread_contexts`, and of the context vectors of `spread`.
+
+        d_bag : (G, N, K) is that of the listed groups.
+        """
+        return {}, d_bag.sum(axis=0)
+
     def offset_precision(self, prior: Prior | None) -> float | None:
         """Precision of the offset of an entity in a group; None if there is no such offset.
 
@@ -174,7 +189,7 @@ class Structure(Ingredient, ABC):
 
     @property
     def settles(self) -> bool:
-        """Whether the three methods below exist, with which solvers step on offsets in a text."""
+        """Whether the four methods below exist, with which solvers step on offsets in a text."""
         return False
 
     def step_precision(self, prior: Prior | None) -> float:
@@ -201,6 +216,10 @@ class Structure(Ingredient, ABC):
         """
         raise ParameterError(f"{self!r} has no offsets")
 
+    def from_context_offsets(self, vectors: Floats) -> tuple[dict[str, Floats], Floats]:
+        """The own array of offsets of context vectors, and what to add to the shared ones."""
+        raise ParameterError(f"{self!r} has no offsets")
+
     def save_memory(self) -> str:
         """Advice for users whose groups do not fit into memory."""
         return ""
@@ -209,13 +228,14 @@ class Structure(Ingredient, ABC):
 class GroupStructure(Structure, ABC):
     """Embeddings and intercepts of groups of rows, as offsets from shared ones.
 
-    Options are `column` (of the rows), `precision` (of the offsets, in units of that of rho) and
-    `intercepts` (whether groups have their own).
+    Options are `column` (of the rows), `precision` (of the offsets, in units of that of rho),
+    `intercepts` and `contexts` (whether groups have their own).
     """
 
     column: str
     precision: float
     intercepts: bool
+    contexts: bool
 
     def check(self) -> None:
         """The column must be a name, and the precision positive."""
@@ -224,6 +244,7 @@ class GroupStructure(Structure, ABC):
             raise InputTypeError(f"{name}.column must be a name, got {self.column!r}")
         positive_number(self, "precision")
         flag(f"{name}.intercepts", self.intercepts)
+        flag(f"{name}.contexts", self.contexts)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -249,6 +270,38 @@ class GroupStructure(Structure, ABC):
     @abstractmethod
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
         """The arrays that a frozen structure owns; `prior` is that of rho."""
+
+    @abstractmethod
+    def offsets(self, array: Floats, groups: Ints) -> Floats:
+        """Offsets of vectors in some groups, (G, N, K), from the own array that holds them."""
+
+    @abstractmethod
+    def collect_offsets(self, array: Floats, groups: Ints, gradient: Floats) -> Floats:
+        """Gradient of that array: the transpose of `offsets`."""
+
+    @abstractmethod
+    def hold_offsets(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """The own array of offsets (G, N, K) of every group, and what to add to shared vectors."""
+
+    def spread_contexts(self, arrays: Arrays, bag: Floats, groups: Ints) -> Floats:
+        """alpha + its offsets in some groups."""
+        if not self.contexts:
+            return super().spread_contexts(arrays, bag, groups)
+        return bag + self.offsets(arrays["contexts"], groups)
+
+    def collect_contexts(
+        self, arrays: Arrays, bag: Floats, groups: Ints, d_bag: Floats
+    ) -> tuple[dict[str, Floats], Floats]:
+        """Gradients of the offsets, and their sum over the groups."""
+        if not self.contexts:
+            return super().collect_contexts(arrays, bag, groups, d_bag)
+        own = self.collect_offsets(arrays["contexts"], groups, d_bag)
+        return {"contexts": own}, d_bag.sum(axis=0)
+
+    def from_context_offsets(self, vectors: Floats) -> tuple[dict[str, Floats], Floats]:
+        """The array of the offsets, in the same scale as that of embeddings."""
+        array, common = self.hold_offsets(vectors)
+        return {"contexts": array}, common
 
     def step_precision(self, prior: Prior | None) -> float:
         """The precision of the offsets, `precision` times that of rho."""

@@ -19,12 +19,13 @@ CALENDAR = {"day": "D", "week": "W", "month": "M", "year": "Y"}
 
 
 class Dynamic(GroupStructure):
-    """Embeddings and intercepts follow a random walk over slices of time; alpha does not move.
+    """Embeddings and intercepts follow a random walk over slices of time.
 
     rho_gn = rho_n + W_gn - mean of W_n over the slices, W_gn = W_(g-1)n + delta_gn. Context vectors
-    are shared by all slices, which aligns the embeddings of different times. A slice without rows
-    is interpolated; rows after the last slice have its embeddings, rows before the first those of
-    the first. Rows without a time have the mean of all slices.
+    are shared by all slices, which aligns the embeddings of different times, or they follow a walk
+    of the same prior (`contexts`), which alone then keeps slices aligned. A slice without rows is
+    interpolated; rows after the last slice have its embeddings, rows before the first those of the
+    first. Rows without a time have the mean of all slices.
 
     Parameters
     ----------
@@ -42,6 +43,9 @@ class Dynamic(GroupStructure):
     origin, n_slices : optional
         First slice (number of its unit) and number of slices; by default those of the training
         rows.
+    contexts : bool, default=False
+        Whether context vectors move, too. Predictions may be better; embeddings of different
+        times are then comparable only as far as the prior keeps context vectors together.
 
     Notes
     -----
@@ -69,6 +73,7 @@ class Dynamic(GroupStructure):
         intercepts: bool = True,
         origin: float | None = None,
         n_slices: int | None = None,
+        contexts: bool = False,
     ) -> None:
         self.column = column
         self.every = every
@@ -76,6 +81,7 @@ class Dynamic(GroupStructure):
         self.intercepts = intercepts
         self.origin = origin
         self.n_slices = n_slices
+        self.contexts = contexts
 
     def check(self) -> None:
         """The column must be a name, the precision positive, and the length of a slice valid."""
@@ -177,12 +183,14 @@ class Dynamic(GroupStructure):
         return code
 
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
-        """Steps of embeddings and of intercepts between slices."""
+        """Steps of embeddings, of intercepts and of context vectors between slices."""
         n_steps = len(self.labels) - 1
         ridge = Normal(self.shrinkage_of(prior))
         own = [StructureArray("steps", (n_steps, n_entities, k), ridge)]
         if self.intercepts:
             own.append(StructureArray("intercepts", (n_steps, n_entities), Normal(1.0)))
+        if self.contexts:
+            own.append(StructureArray("contexts", (n_steps, n_entities, k), ridge))
         return tuple(own)
 
     def _walk(self, groups: Ints, dtype: Any) -> Floats:
@@ -190,25 +198,39 @@ class Dynamic(GroupStructure):
         n, step = len(self.labels), np.arange(1, len(self.labels))
         return ((step <= groups[:, None]) - (n - step) / n).astype(dtype)
 
+    def _scaled_walk(self, groups: Ints, dtype: np.dtype[Any]) -> Floats:
+        """The same for the array of the steps of vectors."""
+        return np.asarray(self._walk(groups, dtype) * dtype.type(self.precision**-0.5))
+
+    def offsets(self, array: Floats, groups: Ints) -> Floats:
+        """Sums of the steps up to each slice, about their mean."""
+        return np.tensordot(self._scaled_walk(groups, array.dtype), array, 1)
+
+    def collect_offsets(self, array: Floats, groups: Ints, gradient: Floats) -> Floats:
+        """The gradient of a step is the sum over all later slices."""
+        return np.tensordot(self._scaled_walk(groups, gradient.dtype).T, gradient, 1)
+
+    def hold_offsets(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Steps between slices, and the mean over the slices."""
+        scale = vectors.dtype.type(self.precision**0.5)
+        return np.diff(vectors, axis=0) * scale, vectors.mean(axis=0)
+
     def spread_groups(
         self, arrays: Arrays, target: Floats, intercept: Floats, groups: Ints
     ) -> tuple[Floats, Floats]:
-        """Sums of the steps up to each slice, about their mean."""
-        walk = self._walk(groups, target.dtype)
-        moved = np.tensordot(walk * target.dtype.type(self.precision**-0.5), arrays["steps"], 1)
+        """The walks of embeddings and intercepts."""
+        moved = self.offsets(arrays["steps"], groups)
         if not self.intercepts:
             return target + moved, np.broadcast_to(intercept, moved.shape[:2])
-        return target + moved, intercept + walk @ arrays["intercepts"]
+        return target + moved, intercept + self._walk(groups, target.dtype) @ arrays["intercepts"]
 
     def collect_groups(
         self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """The gradient of a step is the sum over all later slices."""
-        walk = self._walk(groups, target.dtype).T
-        scale = target.dtype.type(self.precision**-0.5)
-        own = {"steps": np.tensordot(walk * scale, d_target, 1)}
+        """Gradients of the steps, and sums over the slices."""
+        own = {"steps": self.collect_offsets(arrays["steps"], groups, d_target)}
         if self.intercepts:
-            own["intercepts"] = walk @ d_intercept
+            own["intercepts"] = self._walk(groups, target.dtype).T @ d_intercept
         return own, d_target.sum(axis=0), d_intercept.sum(axis=0)
 
     def offset_precision(self, prior: Prior | None) -> float | None:
@@ -238,12 +260,12 @@ class Dynamic(GroupStructure):
     def from_offsets(
         self, vectors: Floats, intercepts: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """Steps between slices, and the mean over the slices."""
-        scale = vectors.dtype.type(self.precision**0.5)
-        own: dict[str, Floats] = {"steps": np.diff(vectors, axis=0) * scale}
+        """Steps between slices, and the means over the slices."""
+        array, common = self.hold_offsets(vectors)
+        own = {"steps": array}
         if self.intercepts:
             own["intercepts"] = np.diff(intercepts, axis=0)
-        return own, vectors.mean(axis=0), intercepts.mean(axis=0)
+        return own, common, intercepts.mean(axis=0)
 
     def describe(self, data: Dataset) -> dict[str, Any]:
         """Number of rows of every slice, and the empty slices, which are interpolated."""

@@ -22,8 +22,8 @@ SPREAD = 0.1  # of the initial weights of the amortized map
 class Grouped(GroupStructure):
     """Embeddings and intercepts of each group of rows: rho_gn = rho_n + delta_gn.
 
-    Context vectors are shared by all groups, so that their embeddings can be compared. Rows whose
-    group is missing, unknown or too small have delta = 0, the prior mean.
+    Context vectors are shared by all groups, so that their embeddings can be compared, unless
+    `contexts`. Rows whose group is missing, unknown or too small have delta = 0, the prior mean.
 
     Parameters
     ----------
@@ -45,6 +45,10 @@ class Grouped(GroupStructure):
     groups : sequence of labels, optional
         The groups that have embeddings of their own. By default those of the training rows that
         have `min_rows` rows.
+    contexts : bool, default=False
+        Whether each group has context vectors of its own, too: alpha_gn = alpha_n + an offset with
+        the prior of delta. Embeddings of different groups are then comparable only as far as the
+        prior keeps context vectors together.
 
     Notes
     -----
@@ -71,6 +75,7 @@ class Grouped(GroupStructure):
         amortized: bool = False,
         hidden: int = 5,
         groups: Sequence[Hashable] | None = None,
+        contexts: bool = False,
     ) -> None:
         self.column = column
         self.precision = precision
@@ -79,11 +84,16 @@ class Grouped(GroupStructure):
         self.amortized = amortized
         self.hidden = hidden
         self.groups = groups
+        self.contexts = contexts
 
     def check(self) -> None:
         """The column must be a name, the precision positive, and sizes positive integers."""
         super().check()
         flag("Grouped.amortized", self.amortized)
+        if self.amortized and self.contexts:
+            raise ParameterError(
+                "Grouped(contexts=True) needs amortized=False: networks compute embeddings only"
+            )
         for option in ("min_rows", "hidden"):
             value = getattr(self, option)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -141,7 +151,23 @@ class Grouped(GroupStructure):
             ]
         if self.intercepts:
             own.append(StructureArray("intercepts", (g, n_entities), Normal(1.0)))
+        if self.contexts:
+            own.append(StructureArray("contexts", (g, n_entities, k), ridge))
         return tuple(own)
+
+    def offsets(self, array: Floats, groups: Ints) -> Floats:
+        """delta of some groups."""
+        return np.asarray(array[groups] * array.dtype.type(self.precision**-0.5))
+
+    def collect_offsets(self, array: Floats, groups: Ints, gradient: Floats) -> Floats:
+        """The gradient in the scale of the array; 0 for other groups."""
+        own = np.zeros_like(array)
+        own[groups] = gradient * gradient.dtype.type(self.precision**-0.5)
+        return own
+
+    def hold_offsets(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """The offsets in the scale of the array; groups share nothing."""
+        return vectors * vectors.dtype.type(self.precision**0.5), np.zeros_like(vectors[0])
 
     def spread_groups(
         self, arrays: Arrays, target: Floats, intercept: Floats, groups: Ints
@@ -150,7 +176,7 @@ class Grouped(GroupStructure):
         if self.amortized:
             delta = np.tanh(target @ arrays["inner"][groups]) @ arrays["outer"][groups]
         else:
-            delta = arrays["vectors"][groups] * target.dtype.type(self.precision**-0.5)
+            delta = self.offsets(arrays["vectors"], groups)
         shift = arrays["intercepts"][groups] if self.intercepts else np.zeros_like(delta[..., 0])
         return target + delta, intercept + shift
 
@@ -158,18 +184,19 @@ class Grouped(GroupStructure):
         self, arrays: Arrays, target: Floats, groups: Ints, d_target: Floats, d_intercept: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
         """Gradients of the shared vectors are sums over the groups."""
-        own = {name: np.zeros_like(array) for name, array in arrays.items()}
-        total = d_target.sum(axis=0)
+        own, total = {}, d_target.sum(axis=0)
         if self.amortized:
             inner, outer = arrays["inner"][groups], arrays["outer"][groups]
             units = np.tanh(target @ inner)
             slopes = (d_target @ outer.swapaxes(1, 2)) * (1 - units**2)
+            own = {name: np.zeros_like(arrays[name]) for name in ("inner", "outer")}
             own["outer"][groups] = units.swapaxes(1, 2) @ d_target
             own["inner"][groups] = target.T @ slopes
             total = total + (slopes @ inner.swapaxes(1, 2)).sum(axis=0)
         else:
-            own["vectors"][groups] = d_target * d_target.dtype.type(self.precision**-0.5)
+            own["vectors"] = self.collect_offsets(arrays["vectors"], groups, d_target)
         if self.intercepts:
+            own["intercepts"] = np.zeros_like(arrays["intercepts"])
             own["intercepts"][groups] = d_intercept
         return own, total, d_intercept.sum(axis=0)
 
@@ -190,13 +217,16 @@ class Grouped(GroupStructure):
         self, vectors: Floats, intercepts: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
         """The offsets, in the scale of the array."""
-        own: dict[str, Floats] = {"vectors": vectors * vectors.dtype.type(self.precision**0.5)}
+        array, common = self.hold_offsets(vectors)
+        own = {"vectors": array}
         if self.intercepts:
             own["intercepts"] = intercepts
-        return own, np.zeros_like(vectors[0]), np.zeros_like(intercepts[0])
+        return own, common, np.zeros_like(intercepts[0])
 
     def save_memory(self) -> str:
         """Advice to use networks instead of vectors, or fewer groups."""
         if self.amortized:
             return ", or larger min_rows in Grouped"
+        if self.contexts:
+            return ", or Grouped without contexts=True, or with larger min_rows"
         return f", or Grouped({self.column!r}, amortized=True), or larger min_rows"

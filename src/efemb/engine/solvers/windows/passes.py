@@ -236,7 +236,8 @@ class WindowPasses:
             steps = skipgram if spec.zeros.shared else skipgram_apart
             return float(steps(*arguments))
         mean = (self.solver.bound.scale != "none",)
-        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws, beside))))
+        of_bag = beside if spec.structure.contexts else None
+        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws, beside, of_bag))))
 
 
 class GroupedPasses(WindowPasses):
@@ -245,6 +246,7 @@ class GroupedPasses(WindowPasses):
     Below the rows of the words, the table has as many for each group. The kernel steps on a word's
     row and on that of its group at once. A proximal step of the prior of the offsets, which may
     couple groups, follows several times a pass; it is exact and stable, however strong the prior.
+    The table of context vectors is the same if groups have their own.
     """
 
     one_by_one = True
@@ -254,27 +256,36 @@ class GroupedPasses(WindowPasses):
         spec = self.solver.spec
         self.structure, self.pending = spec.structure, 0
         self.precision = spec.structure.step_precision(spec.prior_rho)
-        n, groups = len(self.target), np.arange(len(spec.structure.labels))
-        table = _aligned((1 + len(groups)) * n, self.target.shape[1], self.target.dtype)
-        blocks = table.reshape(1 + len(groups), n, -1)
-        blocks[0] = self.target
-        self.all_target, self.target, self.offsets = table, blocks[0], blocks[1:]
+        n_groups = len(spec.structure.labels)
+        self.all_target, self.target, self.offsets = _with_offsets(self.target, n_groups)
+        self.all_offsets = [self.offsets]
+        if self.structure.contexts:
+            self.all_bag, self.bag, self.bag_offsets = _with_offsets(self.bag, n_groups)
+            self.all_offsets.append(self.bag_offsets)
         own = self.space.of_structure(self.parameters.terms)
         if any(array.any() for array in own.values()):
-            rho = np.zeros((n, self.k), dtype=table.dtype)
-            for some in self._blocks():
-                part = {name: array[:, some] for name, array in own.items()}
-                given = (part, rho[some], rho[some, 0], groups)
-                vectors, intercepts = self.structure.spread_groups(*given)
-                self.offsets[:, some, : self.k] = vectors
-                self.offsets[:, some, self.width + BIAS] = intercepts
+            self._fill_offsets(own, np.arange(n_groups))
         # Those of Adagrad begin at the size that the prior expects; what is fixed has no steps.
         start = self.precision if self.optimizer.sums_squares else 1.0
-        self.offsets[..., self.width + SQUARES] = start
+        for offsets in self.all_offsets:
+            offsets[..., self.width + SQUARES] = start
         moves = self.structure.intercepts
         self.offsets[..., self.width + BIAS_SQUARES] = 1.0 if moves else np.inf
         if not spec.intercept:
             self.target[:, self.width + BIAS_SQUARES] = np.inf
+
+    def _fill_offsets(self, own: dict[str, Floats], groups: Ints) -> None:
+        """The offsets that the arrays of the structure hold."""
+        nothing = np.zeros((len(self.target), self.k), dtype=self.target.dtype)
+        for some in self._blocks():
+            part = {name: array[:, some] for name, array in own.items()}
+            given = (part, nothing[some], nothing[some, 0], groups)
+            vectors, intercepts = self.structure.spread_groups(*given)
+            self.offsets[:, some, : self.k] = vectors
+            self.offsets[:, some, self.width + BIAS] = intercepts
+            if self.structure.contexts:
+                contexts = self.structure.spread_contexts(part, nothing[some], groups)
+                self.bag_offsets[:, some, : self.k] = contexts
 
     @property
     def moves_intercepts(self) -> bool:
@@ -284,7 +295,7 @@ class GroupedPasses(WindowPasses):
     def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
         self.n_tokens = n_tokens
         # Large tables of short texts are settled less often: it is a pass over all of their rows.
-        n_rows = len(self.all_target) - len(self.target)
+        n_rows = sum(offsets.shape[0] * offsets.shape[1] for offsets in self.all_offsets)
         outputs = n_tokens * (1 + self.streams.n)
         settled = int(np.clip(outputs // (SETTLING * n_rows), 1, SETTLED))
         for value, chunk in zip(super()._run(chunks, n_tokens), chunks, strict=False):
@@ -304,10 +315,13 @@ class GroupedPasses(WindowPasses):
         share, step = self.pending / self.n_tokens, self._step_size(0.0)
         self.pending = 0
         for some in self._blocks():
+            for table in self.all_offsets:
+                offsets = table[:, some]
+                vectors = offsets[..., : self.k]
+                weight = np.sqrt(offsets[..., self.width + SQUARES]) / step
+                vectors[...] = self.structure.settle(vectors, weight, share * self.precision)
             offsets = self.offsets[:, some]
             vectors = offsets[..., : self.k]
-            weight = np.sqrt(offsets[..., self.width + SQUARES]) / step
-            vectors[...] = self.structure.settle(vectors, weight, share * self.precision)
             if not self.structure.intercepts:
                 continue
             intercepts = offsets[..., self.width + BIAS]
@@ -326,6 +340,11 @@ class GroupedPasses(WindowPasses):
             own, common, shift = self.structure.from_offsets(vectors, intercepts)
             target[:, : self.k] += common
             target[:, self.width + BIAS] += shift
+            if self.structure.contexts:
+                contexts = self.bag_offsets[:, some, : self.k]
+                more, common = self.structure.from_context_offsets(contexts)
+                self.bag[some, : self.k] += common
+                own |= more
             for name, array in own.items():
                 self.parameters.terms[self.space.prefix + name][:, some] = array
         super()._read()
@@ -333,14 +352,33 @@ class GroupedPasses(WindowPasses):
     def state(self) -> OptimizerState:
         """Where the optimizer stands, with the sums of the offsets."""
         state = super().state()
-        for name, column in (("offsets", SQUARES), ("shifts", BIAS_SQUARES)):
-            state.arrays[name] = self.offsets[..., self.width + column].copy()
+        for name, sums in self._sums_of_offsets().items():
+            state.arrays[name] = sums.copy()
         return state
 
     def _restore(self, state: OptimizerState) -> None:
         super()._restore(state)
-        for name, column in (("offsets", SQUARES), ("shifts", BIAS_SQUARES)):
-            self.offsets[..., self.width + column] = state.arrays[name]
+        for name, sums in self._sums_of_offsets().items():
+            sums[...] = state.arrays[name]
+
+    def _sums_of_offsets(self) -> dict[str, Floats]:
+        """Views of the sums of squares, by their names in the state of the optimizer."""
+        sums = {
+            "offsets": self.offsets[..., self.width + SQUARES],
+            "shifts": self.offsets[..., self.width + BIAS_SQUARES],
+        }
+        if self.structure.contexts:
+            sums["contexts"] = self.bag_offsets[..., self.width + SQUARES]
+        return sums
+
+
+def _with_offsets(table: Floats, n_groups: int) -> tuple[Floats, Floats, Floats]:
+    """A table with as many rows again for each group: all of it, its copy, the rows of groups."""
+    n, width = table.shape
+    whole = _aligned((1 + n_groups) * n, width, table.dtype)
+    blocks = whole.reshape(1 + n_groups, n, width)
+    blocks[0] = table
+    return whole, blocks[0], blocks[1:]
 
 
 def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
