@@ -426,6 +426,9 @@ class FittedEmbedding(DataMethods):
 
         spec, reverse = self.spec, self.spec.combine.reverse
         text = isinstance(data, Corpus)
+        if text and not spec.structure.contexts:
+            alpha = entity_vectors(self, "rho" if reverse else "alpha")
+            return predict.document_embedding(data, alpha, spec.context.scale)
         dims = (self.n_entities, self.n_slots, 1 if text else data.n_dims, self.n_components)
         vectors = ParameterSpace(spec, *dims).vectors(self.parameters)
         center = next((lists.column_center for lists in self.lists or ()), None)
@@ -437,8 +440,6 @@ class FittedEmbedding(DataMethods):
 
         if spec.structure.contexts:
             return predict.embed_groups(spec, data, vectors, embed)
-        if text:
-            return embed(data, entity_vectors(self, "rho" if reverse else "alpha"))
         return embed(data, vectors.target if reverse else vectors.bag)
 
     def save(self, path: Any) -> None:
