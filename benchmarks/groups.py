@@ -31,9 +31,8 @@ PRECISIONS = (10.0, 100.0, 1000.0, 10_000.0)
 FIXED = 1e8  # a precision at which embeddings stay together, so that intercepts alone differ
 PASSES_APART = (2, 5, 15)
 TUNING, STEP = 3, 0.01  # passes of falling steps, and the first; of 1, 3 and .005 to .03, on arXiv
-N_WORDS = 24_000
+N_WORDS, N_CHOOSING = 24_000, 12_000  # test and validation words
 OF_SLICES, STEPS = (1.0, 10.0, 100.0), (0.003, 0.01)  # precisions and first steps of slices
-WORDS_OF_SLICES = 12_000
 MOST_TRIPS, TRIP_PASSES = 28_000, 25
 LEAST_TRIPS = 1500  # with a product type
 ONE, SHIFTED = "one model", "intercepts by group"
@@ -59,8 +58,6 @@ class TextContest:
     options : of the estimator
     parts : the three texts, cut by group, with the vocabulary of the whole training text
     """
-
-    n_words = N_WORDS
 
     def __init__(
         self,
@@ -140,7 +137,8 @@ class TextContest:
     def _score(self, models: Sequence[Any], which: int) -> WordScores:
         parts = self.parts[which]
         total = sum(part.n_tokens for part in parts)
-        sizes = [max(200, round(self.n_words * part.n_tokens / total)) for part in parts]
+        n_words = N_CHOOSING if which == 1 else N_WORDS
+        sizes = [max(200, round(n_words * part.n_tokens / total)) for part in parts]
         given = zip(models, parts, sizes, strict=True)
         return WordScores.join([score_words(model, part, size) for model, part, size in given])
 
@@ -196,8 +194,6 @@ class SliceContest(TextContest):
     What follows are passes of falling steps, over the whole text or over a slice. Their first step
     and the precision are chosen by the shares of validation words.
     """
-
-    n_words = WORDS_OF_SLICES
 
     def play(self) -> None:
         """Choose on validation words, score test words, and print differences."""

@@ -68,14 +68,14 @@ def score_words(model: Any, text: Any, n_words: int, seed: int = 0) -> WordScore
 
 def _against_noise(u: Array, ids: Array, noise: Array, n: int) -> tuple[Array, Array, Array]:
     """Share, positive and negative of each row of u."""
-    own = u[np.arange(len(u)), ids].astype(np.float64)
-    softplus = np.logaddexp(0.0, u)
-    negative = -n * (softplus @ noise.astype(u.dtype))
+    own, weight = u[np.arange(len(u)), ids].astype(np.float64), noise.astype(u.dtype)
+    softplus = np.log(1.0 + np.exp(-np.abs(u)))  # several times as fast as logaddexp
+    softplus += np.maximum(u, 0.0)
+    negative = -n * (softplus @ weight)
+    top = u.max(axis=1)
+    total = top + np.log(np.exp(u - top[:, None]) @ weight)
     with np.errstate(divide="ignore"):
-        logits = u + np.log(noise).astype(u.dtype)
-    top = logits.max(axis=1)
-    total = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-    share = logits[np.arange(len(u)), ids] - total
+        share = own + np.log(noise[ids]) - total
     return share, -np.logaddexp(0.0, -own), negative
 
 

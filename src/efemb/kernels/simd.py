@@ -155,16 +155,17 @@ def enter(tc: Any, total: Any, i: Any, ring: Any, slot: Any, table: Any, row: An
 
 @intrinsic
 def enter_two(
-    tc: Any, total: Any, i: Any, ring: Any, slot: Any, table: Any, row: Any, other: Any, n: Any
-) -> Any:
-    """total += table[row] + table[other] - ring; ring = table[row] + table[other]."""
+    tc: Any, total: Any, i: Any, ring: Any, slot: Any, table: Any, row: Any, other: Any, p: Any,
+    n: Any,
+) -> Any:  # fmt: skip
+    """total += table[row] + other[p] - ring; ring = table[row] + other[p]."""
 
     def body(v: _Rows) -> None:
         x = v.add(v.load(2), v.load(3))
         v.store(0, v.add(v.load(0), v.subtract(x, v.load(1))))
         v.store(1, x)
 
-    return _operation(body, 4, 0, False, (total, i, ring, slot, table, row, table, other))
+    return _operation(body, 4, 0, False, (total, i, ring, slot, table, row, other, p))
 
 
 @intrinsic

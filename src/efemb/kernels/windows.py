@@ -68,7 +68,7 @@ def _enter_word(
 ) -> None:
     """Add a word to the running sum; its vector is in two parts if `further` is not 0."""
     if further > 0:
-        enter_two(work, SUM, held, j, bag, word, word + further, K)
+        enter_two(work, SUM, held, j, bag, word, bag, word + further, K)
     else:
         enter(work, SUM, held, j, bag, word, K)
 

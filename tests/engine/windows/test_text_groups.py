@@ -86,14 +86,13 @@ def test_a_planted_swap_is_found_at_its_time(dynamic: Any, corpus: Corpus) -> No
     assert path["count"].tolist() == [np.sum((tokens == 0) & (year == y)) for y in range(10)]
 
 
-def test_context_vectors_of_slices_learn_more_of_a_swap(
-    dynamic: Any, grouped: Any, moving: Any, corpus: Corpus
-) -> None:
+def test_context_vectors_of_slices_learn_more_of_a_swap(moving: Any, corpus: Corpus) -> None:
     """In the context, too, w0 and w5 mean something else from year 5 on."""
-    other = swapped(seed=1)
-    assert moving.score(other) > dynamic.score(other) + 0.01
-    both = fit(corpus, Grouped("era", contexts=True))
-    assert both.score(other) > grouped.score(other) + 0.01
+    other, options = swapped(seed=1), {"context": efemb.Window(1)}
+    for kind, column in ((Dynamic, "year"), (Grouped, "era")):
+        shared = fit(corpus, kind(column), **options)
+        both = fit(corpus, kind(column, contexts=True), **options)
+        assert both.score(other) > shared.score(other) + 0.002
     first, last = (moving.of_group(year).parameters.alpha for year in (0, 9))
     assert set(np.argsort(-np.linalg.norm(last - first, axis=1))[:2]) == {0, WORDS}
     for at, topic in ((1, FIRST), (8, OTHER)):
@@ -109,10 +108,15 @@ def test_offsets_of_context_vectors_take_the_steps_of_their_documents() -> None:
     labels = np.array(["a", "b", None], dtype=object)[kind]
     names = [f"w{i}" for i in range(30)]
     corpus = Corpus(words.ravel(), np.arange(241) * 20, names, rows={"era": labels})
-    begun = fit(corpus, max_iter=2)
+    begun = fit(corpus, max_iter=2, dtype="float64")
     structure = Grouped("era", 1e-9, min_rows=1, intercepts=False, contexts=True)
-    given: dict[str, Any] = {"max_iter": 1, "early_stopping": False, "random_state": 1}
-    given |= {"optimizer": SGD(1e-3), "intercept": False, "prior": None}
+    given: dict[str, Any] = {
+        "dtype": "float64",
+        "max_iter": 1,
+        "early_stopping": False,
+        "random_state": 1,
+    }
+    given |= {"optimizer": SGD(1e-6), "intercept": False, "prior": None, "n_jobs": 1}
 
     def go_on(structure: Any) -> Any:
         estimator = efemb.BernoulliTextEmbedding
