@@ -148,7 +148,6 @@ def test_relations_with_and_without_data(visit: Callable, written: Callable, dat
             assert codes(rows) == labels_to_codes(model, table), (question, label)
             for name in set(table.columns) & {
                 "score",
-                "context_similarity",
                 "lift",
                 "lift_low",
                 "lift_high",
@@ -200,7 +199,7 @@ def test_weights_of_neurons(visit: Callable, written: Callable) -> None:
     table = model.weights(3)
     rows = ask(page, "weights", item=3)
     assert codes(rows) == table["neighbor"].tolist()
-    np.testing.assert_allclose([row["weight"] for row in rows], table["weight"], rtol=1e-5)
+    np.testing.assert_allclose([row["weight"] for row in rows], table["weight"], rtol=3e-4)
 
 
 @pytest.mark.parametrize("make", [weekly, by_kids, dated_words])

@@ -152,12 +152,14 @@ def test_a_basket_by_clicks(visit: Callable, written: Callable) -> None:
     assert one.items("What to add") == [label[:300] for label in expected["label"]]
     one.page.click("[aria-label='One more']")
     one.settle()
-    assert one.page.evaluate("explorer.given.basket") == [[7 + len(HOSTILE), 2]]
+    assert one.page.evaluate("explorer.state.basket") == [[7 + len(HOSTILE), 2]]
     explained = plain().explain({"item 7": 2}, expected["label"][0])
     total = float(np.sum(explained["contribution"]))
     stated = one.page.inner_text("#panel .note >> text=the linear predictor u")
     shown = float(stated.partition("add up to ")[2].partition(":")[0])
     assert shown == pytest.approx(total, rel=0.01)
+    one.page.click("[aria-label='One less']")
+    one.settle()
     one.page.click("[aria-label='Remove']")
     one.settle()
     assert one.page.evaluate("explorer.state.basket.length") == 0
@@ -248,7 +250,7 @@ def test_labels_that_look_like_numbers_are_kept_in_the_address(
     one.page.click(".title .add")
     one.settle()
     two = visit(home).open(one.page.url.partition("#")[2])
-    assert two.page.evaluate("[explorer.state.item, explorer.state.basket]") == [5, [5]]
+    assert two.page.evaluate("[explorer.state.item, explorer.state.basket]") == [5, [[5, 1]]]
 
 
 def test_keys_do_everything(visit: Callable, written: Callable) -> None:
@@ -265,7 +267,7 @@ def test_keys_do_everything(visit: Callable, written: Callable) -> None:
     one.settle()
     one.page.keyboard.press("b")
     one.settle()
-    assert one.page.evaluate("explorer.state.basket") == [20]
+    assert one.page.evaluate("explorer.state.basket") == [[20, 1]]
     before = one.page.evaluate("explorer.map.view.x")
     one.page.keyboard.press("+")
     one.page.wait_for_timeout(300)
@@ -298,7 +300,7 @@ def test_the_focus_stays_where_it_was(visit: Callable, written: Callable) -> Non
     for _ in range(2):
         one.page.keyboard.press("Enter")
         one.settle()
-    assert one.page.evaluate("explorer.state.basket.length") == 3
+    assert one.page.evaluate("explorer.state.basket[0][1]") == 3
     one.page.focus("#tab-item")
     one.page.keyboard.press("Enter")
     one.settle()
@@ -347,7 +349,7 @@ def test_neurons(visit: Callable, written: Callable) -> None:
     expected = sorted(model.weights(3), key=lambda row: -abs(row["weight"]))
     assert one.items("Weights") == [str(row["neighbor"]) for row in expected]
     assert one.page.evaluate("explorer.map.marks.filter(m => m.share).length") == 5
-    one.page.click("#solid")
+    one.page.select_option("#map", "solid")
     one.page.wait_for_timeout(800)
     assert one.page.locator(".gl-container, .svg-container").count() >= 1
     assert not one.page.evaluate("explorer.map.isFlat")
@@ -360,7 +362,7 @@ def test_terms_have_controls(visit: Callable, written: Callable) -> None:
     one.search("item 7")
     one.page.click(".title .add")
     one.settle()
-    one.page.fill("#term-household", "4")
+    one.page.fill("[name='row.household']", "4")
     one.page.keyboard.press("Tab")
     one.settle()
     expected = with_terms().complete({"item 7": 1}, 10, household=4)
@@ -374,16 +376,16 @@ def test_a_slider_changes_a_price(visit: Callable) -> None:
         one.search("item 7")
         one.page.fill("#search", "")
         one.tab("basket")
-        one.page.fill("#term-week", "3")
+        one.page.fill("[name='row.week']", "3")
         one.page.keyboard.press("Tab")
         one.settle()
-        one.page.locator("#change-price").fill("0.6")
-        one.page.locator("#change-price").dispatch_event("change")
+        one.page.locator("[name='factor']").fill("0.6")
+        one.page.locator("[name='factor']").dispatch_event("change")
         one.settle()
         expected = priced().what_if([], n=10, week=3, price={"item 7": 0.6})
         changed = [row["label"][:300] for row in expected if row["change"] != 0]
         assert one.items("What changes at 60%, week 3") == changed
-        one.page.fill("#term-week", "")  # then that of the last week
+        one.page.fill("[name='row.week']", "")  # then that of the last week
         one.page.keyboard.press("Tab")
         one.settle()
         assert one.items("What changes at 60%, week 9")[0] == "item 7"

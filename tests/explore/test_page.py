@@ -117,10 +117,12 @@ def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 def test_a_page_of_a_mixture_says_that_it_has_the_vectors_only() -> None:
     explorer = prepare(mixture(), methods="pca")
-    header, _ = decode(explorer.encoded[0])
+    header, _ = decode(explorer.payloads[0].encode())
     assert header["name"] == "BasketEmbedding"
     assert "those of the vectors alone" in header["prediction"]["remark"]
-    header, _ = decode(explorer.without_vectors().encoded[0])  # the served page has all of it
+    header, _ = decode(
+        explorer.without_vectors().payloads[0].encode()
+    )  # the served page has all of it
     assert "remark" not in header["prediction"]
     assert header["prediction"]["terms"][0]["columns"] == ["user"]
 
@@ -134,7 +136,9 @@ def test_smaller_vectors_make_a_smaller_page() -> None:
 def test_the_card_compares_with_popularity() -> None:
     train, test = trips().split(test=0.3, seed=0)
     model = stop_early(efemb.PoissonEmbedding(3, max_iter=20, random_state=0), train)
-    header, _ = decode(prepare(model, data=train, test=test, methods="pca", names="p").encoded[0])
+    header, _ = decode(
+        prepare(model, data=train, test=test, methods="pca", names="p").payloads[0].encode()
+    )
     table = {
         row["model"]: row
         for row in efemb.compare({"p": model}, test, train=train, reference="popularity")

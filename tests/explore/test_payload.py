@@ -55,13 +55,15 @@ def test_small_integers_keep_their_values() -> None:
 
 
 def test_the_same_model_gives_the_same_bytes() -> None:
-    first, second = (prepare(plain(), data=trips(), methods="pca").encoded for _ in range(2))
+    first, second = (
+        prepare(plain(), data=trips(), methods="pca").payloads[0].encode() for _ in range(2)
+    )
     assert first == second
 
 
 def test_a_page_holds_the_model() -> None:
     model = plain()
-    header, content = decode(prepare(model, data=trips(), methods="pca").encoded[0])
+    header, content = decode(prepare(model, data=trips(), methods="pca").payloads[0].encode())
     assert header["labels"][: len(HOSTILE)] == HOSTILE
     assert (header["n"], header["k"], header["noun"]) == (30, 3, "item")
     np.testing.assert_allclose(content["rho"], model.rho_, atol=1e-6 * np.abs(model.rho_).max())
@@ -73,31 +75,44 @@ def test_a_page_holds_the_model() -> None:
     assert worst <= header["quantization"]["largest_error"]["rho"] * 1.1 + 1e-9
 
 
-def test_rows_of_the_data_are_sets_of_items() -> None:
-    content = decode(prepare(plain(), data=trips(), methods="pca").encoded[0])[1]
-    pointers, items = content["support.pointers"], content["support.items"]
-    values = np.asarray(trips().values)
-    for row in (0, 7, len(values) - 1):
-        listed = items[pointers[row] : pointers[row + 1]]
-        assert sorted(listed) == np.flatnonzero(values[row]).tolist()
+@pytest.mark.parametrize("question", ["complements", "substitutes"])
+def test_pairs_are_answered_for_every_item(question: str) -> None:
+    """What Python answers, with numbers rounded to more digits than are shown."""
+    header, content = decode(prepare(plain(), data=trips(), methods="pca").payloads[0].encode())
+    names = {column["key"]: column.get("names") for column in header["prepared"][question]}
+    start, labels = content[f"{question}.start"], list(trips().entities)
+    assert len(start) == len(labels) + 1
+    options = {"apart": True} if question == "substitutes" else {}
+    for item, label in enumerate(labels):
+        table = getattr(plain(), question)(label, 10, data=trips(), **options)
+        expected = [row for row in table if row["kind"] != "apart"]
+        lines = range(start[item], start[item + 1])
+        assert [labels[content[f"{question}.code"][i]] for i in lines] == [
+            row["label"] for row in expected
+        ]
+        for i, row in zip(lines, expected, strict=True):
+            assert names["kind"][content[f"{question}.kind"][i]] == row["kind"]
+            for name in ("score", "together", "lift", "lift_low", "lift_high"):
+                assert content[f"{question}.{name}"][i] == pytest.approx(row[name], rel=3e-4)
 
 
 def test_models_without_counts_labels_or_data() -> None:
     model = stop_early(efemb.PoissonEmbedding(2, max_iter=2, random_state=0), np.eye(6) + 1)
-    header, content = decode(prepare(model, methods="pca").encoded[0])
+    header, content = decode(prepare(model, methods="pca").payloads[0].encode())
     assert header["labels"] == ["0", "1", "2", "3", "4", "5"]
-    assert "support.items" not in content
+    assert "complements.lift" not in content
+    assert len(content["complements.code"]) == 6 * 5
     assert sorted(content["order"].tolist()) == [0, 1, 2, 3, 4, 5]  # every item can have a label
 
 
 def test_the_most_frequent_items_are_labeled_first() -> None:
-    _, content = decode(prepare(plain(), data=trips(), methods="pca").encoded[0])
+    _, content = decode(prepare(plain(), data=trips(), methods="pca").payloads[0].encode())
     frequencies = (np.asarray(trips().values) > 0).sum(axis=0)[content["order"]]
     assert (np.diff(frequencies) <= 0).all()
 
 
 def test_terms_are_offered_and_computed() -> None:
-    header, content = decode(prepare(with_terms(), methods="pca").encoded[0])
+    header, content = decode(prepare(with_terms(), methods="pca").payloads[0].encode())
     household, price = header["prediction"]["terms"]
     assert "refused" not in header["prediction"]
     assert (household["kind"], sorted(household["choices"])) == ("choice", list(range(9)))
@@ -130,17 +145,17 @@ def halved_arrays(term: Term, arrays: dict[str, np.ndarray]) -> dict[str, np.nda
 
 def test_neurons_have_positions_weights_and_r2() -> None:
     model, frames = recording()
-    header, content = decode(prepare(model, data=frames, methods="pca").encoded[0])
+    header, content = decode(prepare(model, data=frames, methods="pca").payloads[0].encode())
     assert header["noun"] == "neuron"
     assert header["maps"][0]["method"] == "positions"
     np.testing.assert_allclose(content["map..positions"], model.positions_, rtol=1e-6)
     table = model.weights(3)
-    begin, end = content["lists.pointers"][3:5]
+    begin, end = content["weights.start"][3:5]
     of_page = dict(
-        zip(content["lists.members"][begin:end], content["lists.weights"][begin:end], strict=True)
+        zip(content["weights.code"][begin:end], content["weights.weight"][begin:end], strict=True)
     )
     for row in table:
-        assert of_page[row["neighbor"]] == pytest.approx(row["weight"], rel=1e-5)
+        assert of_page[row["neighbor"]] == pytest.approx(row["weight"], rel=3e-4)
     mean = model.conditional(frames)
     r2 = 1 - np.square(frames - mean).sum(axis=0) / np.square(frames - frames.mean(axis=0)).sum(
         axis=0
@@ -149,7 +164,7 @@ def test_neurons_have_positions_weights_and_r2() -> None:
 
 
 def test_words_have_noise_and_analogies() -> None:
-    header, content = decode(prepare(words(), methods="pca").encoded[0])
+    header, content = decode(prepare(words(), methods="pca").payloads[0].encode())
     assert header["noun"] == "word"
     assert header["prediction"]["columns"] == ["probability"]
     assert np.isfinite(content["noise"]).all()
@@ -172,13 +187,15 @@ def test_kept_neighbors_of_two_models() -> None:
 
 def test_errors_color_by_uncertainty() -> None:
     model = plain()
-    _, content = decode(prepare(model, errors=model.laplace(trips()), methods="pca").encoded[0])
+    _, content = decode(
+        prepare(model, errors=model.laplace(trips()), methods="pca").payloads[0].encode()
+    )
     label = list(trips().entities)[4]
     spread = np.sqrt(np.square(model.laplace(trips()).standard_error(label)).sum())
     length = np.linalg.norm(model.vectors()[label])
     assert content["uncertainty"][4] == pytest.approx(spread / length, rel=1e-4)
     with pytest.raises(efemb.DataError, match="one finite number for each of 30 items"):
-        prepare(model, errors=[1.0, 2.0], methods="pca").encoded  # noqa: B018
+        prepare(model, errors=[1.0, 2.0], methods="pca").payloads  # noqa: B018
 
 
 def test_topics_are_named_by_the_beginnings_of_different_labels() -> None:
@@ -189,7 +206,7 @@ def test_topics_are_named_by_the_beginnings_of_different_labels() -> None:
 def test_slices_in_a_page() -> None:
     """Vectors and intercepts of every slice, rows of each that hold an item, and what moved."""
     model, data = weekly()
-    header, content = decode(prepare(model, data=data, methods="pca").encoded[0])
+    header, content = decode(prepare(model, data=data, methods="pca").payloads[0].encode())
     assert header["slices"]["labels"] == [0, 1, 2, 3]
     weeks = [model.of_group(week) for week in range(4)]
     rho = np.concatenate([week.parameters.rho for week in weeks])
@@ -210,7 +227,7 @@ def test_slices_in_a_page() -> None:
 def test_drift_is_tested_where_errors_are_wanted() -> None:
     model, data = weekly()
     errors = model.of_group(0).laplace(data)
-    header, _ = decode(prepare(model, data=data, errors=errors, methods="pca").encoded[0])
+    header, _ = decode(prepare(model, data=data, errors=errors, methods="pca").payloads[0].encode())
     table = model.drift(data, n=30)
     labels = list(trips().entities)
     drift = header["lists"]["drift"]["rows"]
@@ -221,17 +238,17 @@ def test_drift_is_tested_where_errors_are_wanted() -> None:
 def test_too_many_slices_are_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efemb.explore.slices.MOST_NUMBERS", 100)
     explorer = prepare(weekly()[0], methods="pca")
-    header, content = decode(explorer.encoded[0])
+    header, content = decode(explorer.payloads[0].encode())
     assert "slices" not in header
     assert "average of all groups of 'week'" in header["notes"][-2]
-    header, content = decode(explorer.without_vectors().encoded[0])
+    header, content = decode(explorer.without_vectors().payloads[0].encode())
     assert header["slices"]["labels"] == [0, 1, 2, 3]
     assert "slices.rho" not in content
 
 
 def test_colors_are_steps_and_groups() -> None:
     groups = {label: "abcdefghi"[i % 9] for i, label in enumerate(trips().entities) if i < 20}
-    header, content = decode(prepare(plain(), groups=groups, methods="pca").encoded[0])
+    header, content = decode(prepare(plain(), groups=groups, methods="pca").payloads[0].encode())
     ways = {entry["key"]: entry for entry in header["colorings"]}
     assert next(iter(ways)) == "groups"
     names = [name for name, _ in ways["groups"]["buckets"]]

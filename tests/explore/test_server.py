@@ -163,12 +163,12 @@ def test_prices_and_groups_of_rows() -> None:
     for wrong in ({"table": "cost"}, {"factor": -1}, {"factor": "x"}, {"item": 99}):
         body = {"table": "price", "item": 7, "factor": 0.5, "row": {"week": 3}, **wrong}
         assert client.post("/api/what_if", json=body).status_code in (400, 422)
-    header, _ = decode(prepare(model, methods="pca").without_vectors().encoded[0])
+    header, _ = decode(prepare(model, methods="pca").without_vectors().payloads[0].encode())
     choices = {term["columns"][0]: term["choices"] for term in header["prediction"]["terms"]}
     assert choices == {"week": list(range(10))}
     assert header["slices"] == {"column": "kids", "labels": ["no", "yes"], "in_order": False}
     assert header["prediction"]["tables"] == {"price": {"week": 9}}
-    header, _ = decode(prepare(model, methods="pca").encoded[0])  # a page has neither
+    header, _ = decode(prepare(model, methods="pca").payloads[0].encode())  # a page has neither
     assert "only the served explorer" in header["prediction"]["refused"]
 
 
@@ -213,11 +213,11 @@ def test_a_map_is_made_when_it_is_asked_for(shop: TestClient) -> None:
 
 def test_other_maps_are_listed_and_made_later() -> None:
     explorer = prepare(plain(), methods="pca")
-    header, content = decode(explorer.without_vectors().encoded[0])
+    header, content = decode(explorer.without_vectors().payloads[0].encode())
     titles = [entry["title"] for entry in header["maps"]]
     assert titles[:4] == ["rho · PCA", "alpha · PCA", "rho · t-SNE", "alpha · t-SNE"]
     assert "map.rho.tsne" not in content
-    header, content = decode(explorer.encoded[0])  # a page has no one to ask
+    header, content = decode(explorer.payloads[0].encode())  # a page has no one to ask
     assert {entry["array"] for entry in header["maps"]} <= set(content)
 
 

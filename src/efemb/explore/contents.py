@@ -22,12 +22,12 @@ from efemb.explore.colors import (
 from efemb.explore.groups import Groups
 from efemb.explore.maps import MapMaker, available_vectors
 from efemb.explore.page import describe_choices, describe_hints, describe_lists, plot_settings
+from efemb.explore.pair_lists import add_answers, add_relations
 from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
-from efemb.explore.slices import add_slices, spread_of_products
+from efemb.explore.slices import add_slices
 from efemb.fitted.cooccurrence import Support
 from efemb.fitted.neighbor_weights import edge_weights
-from efemb.fitted.relation import LOW_Z, MIN_SIMILARITY, NO_SUBSTITUTES, Affinity
 from efemb.fitted.rotation import varimax
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ ROTATED = 5_000  # items that determine the rotation of topics
 WORDS, CANDIDATES = 3, 12  # labels that name a topic, and those that may
 BEGINNING = 20  # letters of such a label
 LONGEST_LABEL = 10_000
+LETTERS = 26  # of a label on a map
+# Spaces and control characters, those of the direction of writing too.
+_UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 MOST_RECORDS = 400
 LISTED = 8  # of the most frequent items
 CURVES = ("validation", "objective")
@@ -96,24 +99,25 @@ def make_payload(contents: Contents) -> Payload:
             "noun": (noun := _noun(model)),
             "article": f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}",
             "labels": [str(label)[:LONGEST_LABEL] for label in model.entities],
+            "short": [short_label(str(label)) for label in model.entities],
             "notes": [],
+            "neural": False,  # whether each item has a list of neighbors with weights
+            "prepared": {},  # columns of answers that the page has of every item
         }
     )
     _add_items(payload, contents)
     contents.maps.add_to(payload, contents.progress, more=not contents.vectors)
     _add_topics(payload, model)
-    _add_relations(payload, contents)
     _add_neighbors(payload, contents)
     bits = contents.bits if contents.vectors else None
     add_slices(payload, model, contents.data, contents.errors, bits, contents.progress)
+    add_relations(payload, contents)
     add_prediction(payload, model, contents.whole, vectors=contents.vectors)
     if contents.vectors:
         _add_vectors(payload, contents)
-        _add_support(payload, contents)
     payload.header |= {
         "spaces": list(contents.maps.spaces()),
         "card": describe_card(contents),
-        "neural": "lists.pointers" in payload.arrays,
     }
     _add_colorings(payload, contents)
     payload.header |= {
@@ -131,14 +135,16 @@ def _add_colorings(payload: Payload, contents: Contents) -> None:
     columns: list[dict[str, Any]] = []
     payload.header["columns"] = columns
     if groups is not None:
-        columns.append({"key": "groups", "title": groups.title, "names": groups.names})
+        columns.append(
+            {"key": "groups", "array": "groups", "title": groups.title, "names": groups.names}
+        )
         color_by_category(payload, "groups", groups.title, arrays["groups"], groups.names)
     for key, column, name, title, log in NUMBERS:
         if key in arrays:
-            columns.append({"key": key, "title": column})
+            columns.append({"key": key, "array": key, "title": column})
             color_by_number(payload, key, name, title, arrays[key], log=log)
     topics = payload.header["topics"]
-    columns.append({"key": "topics", "title": "topic", "names": topics})
+    columns.append({"key": "topics", "array": "topics", "title": "topic", "names": topics})
     color_by_category(payload, "topics", "topic", arrays["topics"], topics)
     color_by_nothing(payload)
 
@@ -190,6 +196,16 @@ def _add_vectors(payload: Payload, contents: Contents) -> None:
     )
 
 
+def short_label(label: str) -> str:
+    """One line for a map. Names often differ by a size or number at their end, which is kept."""
+    text = _UNSEEN.sub(" ", label[:LONGEST_LABEL]).strip()
+    if len(text) <= LETTERS:
+        return text or "(blank)"
+    last = text.rpartition(" ")[2]
+    end = last if len(last) <= LETTERS / 3 and re.search(r"\d", last) else ""
+    return f"{text[: LETTERS - len(end) - 1].rstrip()}…{end}"
+
+
 # -- topics ---------------------------------------------------------------------------------------
 
 
@@ -229,46 +245,6 @@ def rotate_topics(vectors: Floats, counts: Floats | None) -> Floats:
     return np.asarray(vectors @ rotation)
 
 
-# -- relations ------------------------------------------------------------------------------------
-
-
-def _add_relations(payload: Payload, contents: Contents) -> None:
-    """What complements and substitutes need beside the vectors, or why there are none."""
-    model = contents.model
-    relations: dict[str, Any] = {"min_similarity": MIN_SIMILARITY, "low_z": LOW_Z}
-    payload.header["relations"] = relations
-    pair = ("rho", "rho" if model.spec.structure.tied else "alpha")  # names of arrays
-    relations["target"], relations["bag"] = pair[::-1] if model.spec.combine.reverse else pair
-    try:
-        affinity = Affinity(model)
-    except ParameterError as error:
-        relations["refused"] = str(error)
-        return
-    if model.spec.positive_rho and model.spec.positive_alpha:
-        relations["refused_substitutes"] = f"There is no list: {NO_SUBSTITUTES}."
-    if not contents.vectors:
-        return
-    contexts = affinity.bag.astype(np.float64)
-    if model.parameters.position is not None:  # words at different places have different weights
-        relations["bag"] = "bag"
-        payload.vectors["bag"] = Quantized.of(contexts, contents.bits)
-    covariance = np.cov(contexts.T, bias=True).reshape(model.n_components, -1)
-    # Mean and spread of the products of an item with all contexts follow from these.
-    payload.arrays["relation.mean"] = contexts.mean(axis=0)
-    payload.arrays["relation.covariance"] = covariance
-    payload.arrays["response"] = spread_of_products(affinity.target, covariance)
-
-
-def _add_support(payload: Payload, contents: Contents) -> None:
-    """Rows of the data as sets of items, so that the page counts pairs itself."""
-    support = contents.support
-    if isinstance(support, str):
-        payload.header["notes"].append(support)
-    elif support is not None:
-        payload.arrays["support.pointers"] = support._ptr.astype(np.int32)
-        payload.arrays["support.items"] = small_integers(support._ids)
-
-
 # -- neurons --------------------------------------------------------------------------------------
 
 
@@ -283,10 +259,10 @@ def _add_neighbors(payload: Payload, contents: Contents) -> None:
         payload.header["notes"].append(f"Weights are not shown: {error}.")
         return
     order = np.lexsort((-weight, owner))
-    pointers = np.searchsorted(owner[order], np.arange(model.n_entities + 1))
-    payload.arrays["lists.pointers"] = pointers.astype(np.int32)
-    payload.arrays["lists.members"] = member[order].astype(np.int32)
-    payload.arrays["lists.weights"] = weight[order].astype(np.float32)
+    payload.header["neural"] = True
+    if contents.vectors:
+        columns = {"code": member[order], "weight": weight[order]}
+        add_answers(payload, "weights", owner[order], model.n_entities, columns)
     if contents.data is not None and not hasattr(contents.data, "tokens"):
         payload.arrays["r2"] = explained_variance(model, contents.data)
 

@@ -17,10 +17,9 @@ import numpy as np
 from efemb.errors import EfembError
 from efemb.explore.contents import Contents
 from efemb.explore.maps import POSITIONS, PROJECTIONS
+from efemb.explore.pair_lists import NUMBERS, relation_table
 from efemb.explore.prediction import row_columns
 from efemb.explore.slices import follow_item
-from efemb.fitted.cooccurrence import Support
-from efemb.fitted.selection import PairOptions
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 N_ANSWERS, MOST_ANSWERS = 10, 200
 MOST_MEMBERS = 1_000
 METHODS = (*PROJECTIONS, POSITIONS)
-SUPPORT = ("together", "lift", "lift_low", "lift_high")
 NO_ROW: Mapping[str, Any] = MappingProxyType({})
 Check = Callable[[Any], Any]
 
@@ -70,10 +68,6 @@ class Desk:
             "factor": _number,
             "n": check_integer(1, MOST_ANSWERS + 1),
         }
-        self.pair_options: PairOptions = {}
-        if isinstance(contents.support, Support):
-            self.pair_options["data"] = contents.support  # counted once, not for every question
-        self.errors = contents.errors if hasattr(contents.errors, "standard_errors") else None
         for question in (self.similar, self.substitutes):  # what is made once, before anyone waits
             with suppress(EfembError):
                 question(0)
@@ -161,17 +155,13 @@ class Desk:
 
     def complements(self, item: int, n: int = N_ANSWERS, group: int | None = None) -> Any:
         """Items that another one makes more likely."""
-        options = self.pair_options.copy()
-        if group is None and self.errors is not None:  # which are those of all rows
-            options["errors"] = self.errors
-        table = self._of(group).complements(self.labels[item], n, **options)
-        return self._rows(table, "score", "kind", "low", "high", *SUPPORT)
+        table = relation_table(self.contents, "complements", self.labels[item], n, group)
+        return self._rows(table, "kind", *NUMBERS)
 
     def substitutes(self, item: int, n: int = N_ANSWERS, group: int | None = None) -> Any:
         """Items that share their contexts without coming together, then those that might."""
-        table = self._of(group).substitutes(self.labels[item], n, apart=True, **self.pair_options)
-        rows = self._rows(table, "score", "context_similarity", "kind", *SUPPORT)
-        return [row for row in rows if row["kind"] != "apart"]
+        table = relation_table(self.contents, "substitutes", self.labels[item], n, group)
+        return self._rows(table, "kind", *NUMBERS)
 
     def trajectory(self, item: int) -> Any:
         """An item in every slice of time."""

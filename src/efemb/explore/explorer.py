@@ -18,6 +18,7 @@ from efemb.explore.contents import Contents, check_model, make_payload
 from efemb.explore.groups import read_groups
 from efemb.explore.maps import MapMaker, checked_methods
 from efemb.explore.page import self_contained_page
+from efemb.explore.payload import Payload
 
 PAGE_ITEMS = 20_000  # more are for a server
 FRAME_HEIGHT = 680  # pixels in a notebook
@@ -68,11 +69,11 @@ class Explorer:
                 f"{self.n_items:,}: serve it with efemb explore MODEL, or explore() in Python"
             )
         contents = tuple(replace(one, bits=bits) for one in self.contents)
-        return self_contained_page(replace(self, contents=contents).encoded)
+        return self_contained_page(replace(self, contents=contents).payloads)
 
     @cached_property
-    def encoded(self) -> list[bytes]:
-        """The payload of each model."""
+    def payloads(self) -> list[Payload]:
+        """What a page knows of each model."""
         payloads = [make_payload(one) for one in self.contents]
         if len(payloads) == 2:
             for payload, mine, other in zip(
@@ -84,7 +85,7 @@ class Explorer:
                 choices = payload.header["choices"]
                 choices["tab"].insert(0, ("compare", "Compare"))
                 choices["color"].insert(0, ("kept", "neighbors kept"))
-        return [payload.encode() for payload in payloads]
+        return payloads
 
     def without_vectors(self) -> Explorer:
         """The same for pages that ask a server."""

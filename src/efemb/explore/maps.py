@@ -90,18 +90,20 @@ class MapMaker:
         if positions is not None and positions.shape[1] >= 2:
             listed.append({"space": "", "method": POSITIONS})
         n = self.model.n_entities
-        for method in self.methods:
-            if method != "pca" and n < LEAST:
-                continue
+        for method in self.methods if n >= LEAST else ("pca",):
             listed += [{"space": space, "method": method} for space in self.spaces()]
         for entry in listed:
             name = f"map.{entry['space']}.{entry['method']}"
             payload.arrays[name] = self.points(entry["space"], entry["method"], progress)
             entry["array"], entry["title"] = name, _title(**entry)
             entry["space"] = entry["space"] or next(iter(self.spaces()))  # positions are no vectors
-            sides = np.ptp(payload.arrays[name], axis=0)
-            # Of the box of a solid map; plotly's own ones leave the window if an axis is short.
-            entry["sides"] = np.maximum(1.1 * sides / (sides.max() or 1.0), 0.05).tolist()
+            entry["key"] = name
+        sides = np.ptp(payload.arrays[listed[0]["array"]], axis=0)
+        if len(sides) == 3:
+            # Of the box; plotly's own ones leave the window if an axis is short.
+            box = np.maximum(1.1 * sides / (sides.max() or 1.0), 0.05).tolist()
+            title = f"{listed[0]['title']} in 3-D"
+            listed.insert(1, {**listed[0], "key": "solid", "title": title, "sides": box})
         if more and LEAST <= n <= ON_DEMAND:
             listed += self._on_demand()
         payload.header["maps"] = listed
@@ -115,6 +117,7 @@ class MapMaker:
             {
                 "space": space,
                 "method": method,
+                "key": f"map.{space}.{method}",
                 "array": f"map.{space}.{method}",
                 "title": _title(space, method),
             }

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,12 +17,10 @@ from typing import Any
 
 from efemb.errors import MissingExtraError
 from efemb.explore.colors import MARKS
+from efemb.explore.payload import Payload
 
 # In the order of their imports: each needs only those before it.
-MODULES = (
-    *("load.js", "answers.js", "dom.js", "state.js"),
-    *("map.js", "panels.js", "search.js", "main.js"),
-)
+MODULES = ("load.js", "answers.js", "dom.js", "map.js", "panels.js", "search.js", "main.js")
 POINT_SIZES = ((30_000, 3), (3_000, 4.5), (300, 7), (0, 10))  # pixels, from so many items on
 STYLES = ("surface.css", "style.css")
 _IMPORT = re.compile(r"^import\s[^;]*?from\s+\"\./[\w.]+\";\n", re.M)
@@ -45,7 +44,7 @@ def describe_choices(header: dict[str, Any]) -> dict[str, list[tuple[str, str]]]
     slices = header.get("slices", {"labels": []})["labels"]
     return {
         "tab": [*tabs, ("selection", "Selection"), ("model", "Model")],
-        "map": [(one["array"], one["title"]) for one in header["maps"]],
+        "map": [(one["key"], one["title"]) for one in header["maps"]],
         "color": [(one["key"], one["name"]) for one in header["colorings"]],
         "slice": [("", "all"), *((str(code), str(label)) for code, label in enumerate(slices))],
         "theme": [("", ""), ("light", "Light"), ("dark", "Dark")],
@@ -79,7 +78,7 @@ def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
     header["item_lists"] = ["similar", "complements", "substitutes"]
     relations, prediction = header["relations"], header["prediction"]
     for name in ("complements", "substitutes"):
-        reason = relations.get("refused") or relations.get(f"refused_{name}")
+        reason = relations.get(f"refused_{name}")
         if reason:
             lists[name] |= {"rows": [], "empty": reason}
     if header["neural"]:
@@ -98,6 +97,8 @@ def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
 def plot_settings(n_items: int) -> dict[str, Any]:
     """What plotly is told for every map."""
     settings: dict[str, Any] = json.loads(page_file("plot.json"))
+    axis = settings.pop("axis")
+    settings["scene"] |= {f"{name}axis": axis for name in "xyz"}
     settings["size"] = next(size for least, size in POINT_SIZES if n_items >= least)
     return settings
 
@@ -122,8 +123,8 @@ def plotly_script() -> bytes:
     raise MissingExtraError("the explorer needs plotly: pip install 'efemb[explore]'")
 
 
-def self_contained_page(payloads: Sequence[bytes]) -> str:
-    """A document that needs nothing else; `payloads` are compressed."""
+def self_contained_page(payloads: Sequence[Payload]) -> str:
+    """A document that needs nothing else."""
     script, style = join_modules(), "".join(map(page_file, STYLES))
     # Scripts may compile functions, which plotly's WebGL does, but nothing can be fetched.
     scripts = f"'{_digest(script.encode())}' '{_digest(plotly_script())}'"
@@ -131,41 +132,74 @@ def self_contained_page(payloads: Sequence[bytes]) -> str:
         f"default-src 'none'; script-src 'unsafe-eval' {scripts}; style-src 'unsafe-inline'; "
         "img-src data: blob:"
     )
-    plotly = base64.b64encode(gzip.compress(plotly_script(), mtime=0)).decode("ascii")
-    inside = [_inert("plotly", plotly)]
-    inside += [
-        _inert(f"payload-{number}", base64.b64encode(payload).decode("ascii"))
-        for number, payload in enumerate(payloads)
-    ]
+    inside = {"plotly": gzip.compress(plotly_script(), mtime=0)}
+    inside |= {f"payload-{number}": one.encode() for number, one in enumerate(payloads)}
     return _fill(
+        payloads,
         served="false",
-        models=str(len(payloads)),
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         style=f"<style>{style}</style>",
-        payload="\n".join(inside),
+        payload="\n".join(_inert(name, content) for name, content in inside.items()),
         script=f'<script type="module">{script}</script>',
     )
 
 
-def served_page(n_models: int) -> str:
+def served_page(payloads: Sequence[Payload]) -> str:
     """A document that asks a server; its policy is a header of the response."""
     styles = "\n".join(f'<link rel="stylesheet" href="page/{name}">' for name in STYLES)
     script = '<script type="module" src="page/explorer.js"></script>'
-    return _fill(
-        served="true", models=str(n_models), policy="", style=styles, payload="", script=script
-    )
+    return _fill(payloads, served="true", policy="", style=styles, payload="", script=script)
 
 
-def _fill(**parts: str) -> str:
-    text = page_file("index.html")
-    for name, part in parts.items():
-        text = text.replace("{{" + name + "}}", part, 1)
-    return text
+def _fill(payloads: Sequence[Payload], **parts: str) -> str:
+    """The document, with what is known of the models before anybody asks."""
+    header = payloads[0].header
+    choices = header["choices"]
+    parts |= {
+        "models": str(len(payloads)),
+        "title": escape(" and ".join(payload.header["name"] for payload in payloads)),
+        "search": escape(f"Search {header['n']:,} {header['noun']}s  ( / )"),
+        "column": escape(str(header.get("slices", {"column": ""})["column"])),
+        "tabs": "".join(
+            _tag("button", title, type="button", name="tab", value=key, role="tab", id=f"tab-{key}")
+            for key, title in choices["tab"]
+        ),
+        "card": _card(header),
+    }
+    for name in ("map", "color", "slice"):
+        parts[name] = "".join(_tag("option", text, value=value) for value, text in choices[name])
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], page_file("index.html"))
 
 
-def _inert(name: str, content: str) -> str:
+def _card(header: dict[str, Any]) -> str:
+    """The panel about the model."""
+    card = header["card"]
+    history = card["history"]
+    parts = [_tag("h2", header["name"]), _tag("p", card["verdict"], **{"class": "score"})]
+    facts = (_tag("dt", term) + _tag("dd", fact) for term, fact in card["facts"])
+    parts.append(f"<dl>{''.join(facts)}</dl>")
+    if history is not None:
+        line = _tag("polyline", "", points=history["points"])
+        curve = f'<svg class="curve" viewBox="0 -2 300 66">{line}</svg>'
+        title, caption = _tag("h3", history["title"]), _note(history["caption"])
+        parts.append(f"<section>{title}{curve}{caption}</section>")
+    return "".join([*parts, *map(_note, header["notes"])])
+
+
+def _note(text: str) -> str:
+    return _tag("p", text, **{"class": "note"})
+
+
+def _tag(name: str, text: str, /, **attributes: str) -> str:
+    """An element of HTML; nothing in its text or attributes is markup."""
+    inside = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
+    return f"<{name}{inside}>{escape(text)}</{name}>"
+
+
+def _inert(name: str, content: bytes) -> str:
     """Data that the browser does not run."""
-    return f'<script type="application/octet-stream" id="{name}">{content}</script>'
+    text = base64.b64encode(content).decode("ascii")
+    return f'<script type="application/octet-stream" id="{name}">{text}</script>'
 
 
 def _digest(script: bytes) -> str:

@@ -27,6 +27,11 @@ VECTORS_ONLY = (
     "These probabilities are those of the vectors alone. The whole model (pairs, popularity and "
     "history too) answers in the served explorer: run efemb explore MODEL, or model.explore()."
 )
+FACTOR = {
+    "name": "factor",
+    "value": 1,
+    "input": {"type": "range", "min": 0.5, "max": 1.5, "step": 0.05},
+}
 ASK_SERVER = "only the served explorer answers this: run efemb explore MODEL, or model.explore()"
 
 
@@ -71,8 +76,9 @@ def add_prediction(
     header["scale"], header["binary"] = _scaling(model)
     header["pseudo_count"] = float(model.spec.context.pseudo_count)
     noise = _noise(model)
-    if noise is not None:
+    if noise is not None:  # u plus these is the logarithm of a share
         payload.arrays["noise"] = noise.astype(np.float64)
+        header["family"], header["link"] = "odds", "identity"
     for number, term in enumerate(model.spec.terms):
         _add_term(payload, model, term, number, header["terms"][number])
     if not _formula_holds(payload, model):
@@ -87,6 +93,7 @@ def describe_prediction(model: FittedEmbedding) -> dict[str, Any]:
         "text": spec.context.reads_text,
         "total": "the linear predictor u",
         "tables": {},  # of prices, for example, and the row whose prices are usual
+        "factor": FACTOR,
     }
     if spec.one_of_all:
         header["columns"] = ["probability"]
@@ -161,9 +168,11 @@ def _noise(model: FittedEmbedding) -> Floats | None:
 
 
 def _text_input(label: str, columns: Iterable[str]) -> dict[str, Any]:
-    """A term whose values a person types."""
+    """A term whose values a person types; `name` is that of the value in the address."""
+    names = list(columns)
     asked = {"placeholder": "any known one, or empty"}
-    return {"label": label, "columns": list(columns), "kind": "text", "input": asked}
+    name = f"row.{names[0]}" if names else ""
+    return {"label": label, "name": name, "columns": names, "kind": "text", "input": asked}
 
 
 def _describe_term(term: Term) -> dict[str, Any]:
@@ -178,7 +187,7 @@ def _describe_term(term: Term) -> dict[str, Any]:
         described["input"] = {"placeholder": f"one of {len(choices):,}, or empty"}
     elif isinstance(center, float):
         scale = float(getattr(term, "scale", 1.0))
-        described |= {"kind": "number", "center": center}
+        described |= {"kind": "number", "value": center}
         limits = {"min": center - 3 * scale, "max": center + 3 * scale, "step": scale / 10}
         described["input"] = {"type": "range", **limits}
     return described

@@ -54,7 +54,8 @@ class Site:
     def __init__(self, explorer: Explorer) -> None:
         served = explorer.without_vectors()
         self.desks = [Desk(contents) for contents in explorer.contents]
-        self.payloads = served.encoded
+        self.document = served_page(served.payloads)
+        self.payloads = [payload.encode() for payload in served.payloads]
         self.files = {
             "explorer.js": (join_modules(), "text/javascript"),
             **{name: (page_file(name), "text/css") for name in STYLES},
@@ -64,7 +65,7 @@ class Site:
         """The document."""
         from starlette.responses import HTMLResponse
 
-        return HTMLResponse(served_page(len(self.desks)))
+        return HTMLResponse(self.document)
 
     async def surface(self, request: Request) -> Response:
         """The document that plotly draws into."""

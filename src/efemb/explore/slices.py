@@ -86,16 +86,6 @@ def _add_vectors(payload: Payload, model: FittedEmbedding, bits: int) -> None:
     payload.arrays["slices.intercept"] = np.concatenate(
         [nothing if p.intercept is None else p.intercept for p in slices]
     ).astype(np.float64)
-    covariance = payload.arrays.get("relation.covariance")
-    if covariance is not None:
-        spreads = [spread_of_products(p.rho, covariance) for p in slices]
-        payload.arrays["slices.response"] = np.concatenate(spreads)
-
-
-def spread_of_products(vectors: Floats, covariance: Floats) -> Floats:
-    """Standard deviation of the inner products of each row with contexts of that covariance."""
-    squares = np.einsum("nk,kl,nl->n", vectors, covariance, vectors)
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0)), dtype=np.float64)
 
 
 def _distances(model: FittedEmbedding) -> Floats:

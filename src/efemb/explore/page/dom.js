@@ -1,37 +1,23 @@
 /** Building the document: elements from plain text only, so that no label becomes markup. */
 
+const SHORT = new Intl.NumberFormat("en", {
+  maximumSignificantDigits: 3, maximumFractionDigits: 0, roundingPriority: "morePrecision",
+});
+
 /** @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);
 
-/** Three digits, without exponents where people write none. @param {number} value */
-export function shortNumber(value) {
-  if (!Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  if (size >= 1e6 || (size > 0 && size < 1e-4)) return value.toExponential(1);
-  return size >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
-}
+/** Three digits, or all of a whole number. @param {number} value */
+export const shortNumber = (value) => SHORT.format(value).replace("NaN", "–");
 
 /** @param {number} value */
 export const percent = (value) => `${shortNumber(100 * value)}%`;
 
 /**
- * One line of a label that is not too long. Names often differ by a size or number at their end, which
- * is kept. @param {string} label @param {number} width
- */
-export function shortLabel(label, width) {
-  const text = label.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069\s]+/gu, " ").trim();
-  const letters = text.length > width ? Array.from(text) : [];
-  if (letters.length <= width) return text || "(blank)";
-  const last = Array.from(text.slice(text.lastIndexOf(" ") + 1));
-  const end = last.some((letter) => /\d/.test(letter)) && last.length <= width / 3 ? last : [];
-  return `${letters.slice(0, width - end.length - 1).join("").trimEnd()}…${end.join("")}`;
-}
-
-/**
  * Attributes, styles and listeners are properties by their names.
- * @param {string} tag @param {Record<string, any>} properties @returns {any}
+ * @param {string} tag @param {Record<string, any>} [properties] @returns {any}
  */
-export function element(tag, properties, ...children) {
+export function element(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (name === "style") Object.assign(node.style, value);
@@ -42,9 +28,11 @@ export function element(tag, properties, ...children) {
   return node;
 }
 
-/** A label that keeps its own direction of writing. @param {string} label */
-export const labelNode = (label, width = 80) => (
-  element("bdi", { title: label.slice(0, 300) }, shortLabel(label, width)));
+/** A label that keeps its own direction of writing; style.css shortens it. @param {string} label */
+export const labelNode = (label) => {
+  const text = label.slice(0, 300);
+  return element("bdi", { title: text }, text.trim() || "(blank)");
+};
 
 /** @param {string} color */
 export const swatch = (color) => element("i", { style: { background: color } });

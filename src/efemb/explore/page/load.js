@@ -22,13 +22,15 @@ export async function loadPayload(number, served) {
   const buffer = await response.arrayBuffer();
   const size = new DataView(buffer).getUint32(4, true);
   /** @type {Header} */ const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
-  const read = (name) => {
-    const { type, shape, offset } = header.arrays[name];
-    return new ARRAY_TYPES[type](buffer, 8 + size + offset, shape.reduce((length, side) => length * side, 1));
-  };
-  const arrays = Object.entries(header.arrays).map(([name, { bits }]) => (
-    [name, bits ? restoreVectors(read(name), read(`${name}.scale`), bits) : read(name)]));
-  return { header, arrays: Object.fromEntries(arrays) };
+  /** @type {Record<string, any>} */ const arrays = {};
+  for (const [name, { type, shape, offset }] of Object.entries(header.arrays)) {
+    const length = shape.reduce((product, side) => product * side, 1);
+    arrays[name] = new ARRAY_TYPES[type](buffer, 8 + size + offset, length);
+  }
+  for (const [name, { bits }] of Object.entries(header.arrays)) {
+    if (bits) arrays[name] = restoreVectors(arrays[name], arrays[`${name}.scale`], bits);
+  }
+  return { header, arrays };
 }
 
 /** Vectors from planes of bytes in two's complement, the lowest first, and a scale for each row. */

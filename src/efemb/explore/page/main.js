@@ -1,23 +1,23 @@
-/** The explorer: one or two models, their maps, the panels and the state in the address. */
+/** The explorer: one or two models, their maps, the panel, and the address, which keeps what a person chose. */
 
 import { askPage, askServer } from "./answers.js";
-import { button, byId, element, labelNode, note, refill, swatch } from "./dom.js";
+import { byId, element, labelNode, note, refill, swatch } from "./dom.js";
 import { loadPayload, openSurface } from "./load.js";
 import { ModelView } from "./map.js";
-import { showTab } from "./panels.js";
+import { countItems, showTab } from "./panels.js";
 import { connectSearch } from "./search.js";
-import { countItems, readState, writeState } from "./state.js";
 
 /** @import { State, Surface } from "./types" */
 
 const OF_ITEM = ["item", "analogy", "compare"];  // panels that are about the selected item
-const DRAWN = ["map", "color", "solid", "theme"];  // parts of the state that maps show
+const DRAWN = ["map", "color", "theme"];  // what maps show
 const WHOLE = { "xaxis.autorange": true, "yaxis.autorange": true };
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const WIDE = 800;  // pixels; the legend would cover the map of a phone
 
 /** One or two models, the panels of the first, and everything a person can do. */
 export class Explorer {
+  address = new URLSearchParams(location.hash.slice(1));
   /** @type {number[]} */ selection = [];
   asked = 0;
   subject = "";  // of the panel; the same if only an amount changed, for example
@@ -25,67 +25,85 @@ export class Explorer {
   /** @param {ModelView[]} views @param {Surface} surface */
   constructor(views, surface) {
     const [map] = views;
-    const { choices } = map.header;
     this.views = views;
     this.surface = surface;
     this.map = map;
     this.ask = map.ask;
-    this.first = readState("", choices, map.find);
-    this.state = readState(location.hash.slice(1), choices, map.find);
     map.limits = this.state.view;
     map.onSelect = (codes) => this.setSelection(codes);
-    map.onView = (view) => {
-      this.state.view = view;
-      this.keepState();
-    };
+    map.onView = (view) => this.keep({ view: view ? [...view.x, ...view.y].join() : "" });
     for (const view of views) view.onClick = (code) => this.selectItem(code, view);
   }
 
-  /** What is chosen, by the names that questions have for it. @returns {Record<string, any>} */
-  get given() {
-    const { header: { slices, prediction: { terms } }, entry: { space } } = this.map;
-    const { basket, slice } = this.state;
+  /** Items that the address lists under a name. @returns {number[]} */
+  codes(name) {
+    return this.address.getAll(name).map(this.map.find).filter((code) => code >= 0);
+  }
+
+  /** What the address says, by the names that questions have for it, as far as it is right. @returns {State} */
+  get state() {
+    const { address, map: { header: { choices, maps, slices, prediction: { terms } } } } = this;
+    const choose = (name) => {
+      const values = choices[name].map(([value]) => value);
+      return values.find((value) => value === address.get(name)) ?? values[0];
+    };
+    const [map, slice] = [choose("map"), choose("slice")];
+    const [left, right, bottom, top] = (address.get("view") || "").split(",").map(Number);
+    const factor = Number(address.get("factor"));
     /** @type {Record<string, any>} */ const row = {};
-    for (const { asked, columns: [name], center, choices = [] } of terms) {
-      const text = this.state.row[name];
-      const chosen = choices.find((choice) => String(choice) === text) ?? text;
-      if (asked && text) row[name] = center === undefined ? chosen : Number(text);
+    for (const { asked, name, columns: [column], kind, choices: known = [] } of terms) {
+      const text = address.get(name);
+      const chosen = known.find((choice) => String(choice) === text) ?? text;
+      if (asked && text) row[column] = kind === "number" ? Number(text) : chosen;
     }
     if (slices && slice) row[slices.column] = slices.labels[Number(slice)];
     return {
-      ...this.state,
-      row,
-      space,
-      basket: countItems(basket),
-      group: slice ? Number(slice) : undefined,
-      column: slices?.column,
+      map, slice, row, color: choose("color"), tab: choose("tab"), theme: choose("theme"),
+      item: this.codes("item")[0] ?? null, explained: this.codes("explained")[0] ?? null,
+      positive: this.codes("positive"), negative: this.codes("negative"), basket: countItems(this.codes("basket")),
+      factor: factor > 0 && factor < 10 ? factor : 1,
+      view: left < right && bottom < top ? { x: [left, right], y: [bottom, top] } : null,
+      group: slice ? Number(slice) : undefined, column: slices?.column,
+      space: maps.find(({ key }) => key === map)?.space,
     };
   }
 
-  /** Change the state and show what follows. @param {Partial<State>} changes */
-  set(changes) {
-    Object.assign(this.state, changes);
-    if ("map" in changes) {
-      this.state.view = null;
-      for (const view of this.views) view.limits = null;
+  /** Put changes into the address, items by their labels. @param {Record<string, any>} changes */
+  keep(changes) {
+    for (const [name, value] of Object.entries(changes)) {
+      this.address.delete(name);
+      const parts = [value].flat().filter((part) => part !== "" && part !== null);
+      for (const part of parts) this.address.append(name, typeof part === "number" ? this.map.labels[part] : part);
     }
+    try {
+      history.replaceState(null, "", `#${this.address}`);
+    } catch {
+      // In the frame of a notebook there is no address to keep it in.
+    }
+  }
+
+  /** Change what is chosen, and show what follows. @param {Record<string, any>} changes */
+  set(changes) {
+    this.keep("map" in changes ? { ...changes, view: "" } : changes);
+    if ("map" in changes) for (const view of this.views) view.limits = null;
     return DRAWN.some((name) => name in changes) ? this.draw() : this.showPanel();
   }
 
   /** @param {number} code in a view, of which the first one need not have the item */
   selectItem(code, view = this.map) {
     const label = view.labels[code];
-    const item = view === this.map ? code : this.map.find(label);
+    const item = this.map.find(label);
     if (item < 0) return undefined;
-    const { tab } = this.state;
     for (const one of this.views) one.reveal(one.find(label));
-    return this.set({ item, tab: OF_ITEM.includes(tab) ? tab : this.first.tab });
+    const { tab } = this.state;
+    return this.set({ item, tab: OF_ITEM.includes(tab) ? tab : this.map.header.choices.tab[0][0] });
   }
 
   /** @param {number} code */
   addToBasket(code) {
     if (this.map.header.prediction.refused) return undefined;
-    return this.set({ tab: "basket", basket: [...this.state.basket, code] });
+    this.address.append("basket", this.map.labels[code]);
+    return this.set({ tab: "basket" });
   }
 
   toggleLasso(mode = this.map.mode === "lasso" ? "pan" : "lasso") {
@@ -98,25 +116,23 @@ export class Explorer {
   setSelection(codes, tab = "selection") {
     this.selection = codes;
     this.map.chosen = codes.length ? new Set(codes) : null;
-    this.state.tab = tab;
+    this.keep({ tab });
     return Promise.all([this.map.redraw(), this.toggleLasso("pan")]);
   }
 
   /** Fill the panel; of two questions in a row, the answer to the later one stays. */
   async showPanel() {
     const turn = ++this.asked;
-    const { tab, item, slice } = this.state;
-    this.showTabs();
-    byId("slice").value = slice;
-    this.keepState();
-    const { nodes, lit } = await showTab(this);
+    const { state, map: { labels } } = this;
+    this.showChoices(state);
+    const { nodes, lit } = await showTab(this, state);
     if (turn !== this.asked) return;
-    const subject = `${tab} ${item} ${this.selection.length}`;
+    const subject = `${state.tab} ${state.item} ${this.selection.length}`;
     const isSame = subject === this.subject;
     this.subject = subject;
     refill(byId("panel"), nodes, isSame);
     if (!isSame) byId("panel").scrollTop = 0;
-    const label = item !== null && OF_ITEM.includes(tab) ? this.map.labels[item] : null;
+    const label = state.item !== null && OF_ITEM.includes(state.tab) ? labels[state.item] : null;
     for (const view of this.views) {
       const marks = lit.filter((mark) => mark.view === view);
       view.light(marks, label === null ? -1 : view.find(label));
@@ -124,69 +140,47 @@ export class Explorer {
     document.documentElement.dataset.turn = String(turn);
   }
 
-  showTabs() {
-    const { tab, basket } = this.state;
-    const tabs = this.map.header.choices.tab.map(([key, title]) => button(
-      key === "basket" && basket.length ? `${title} (${basket.length})` : title,
-      () => this.set({ tab: key }),
-      { role: "tab", id: `tab-${key}`, "aria-selected": key === tab, "aria-controls": "panel" },
-    ));
-    refill(byId("tabs"), tabs, true);
-  }
-
-  keepState() {
-    try {
-      history.replaceState(null, "", `#${writeState(this.state, this.first, this.map.labels)}`);
-    } catch {
-      // In the frame of a notebook there is no address to keep it in.
-    }
+  /** The tabs, and what is chosen above the map. @param {State} state */
+  showChoices({ tab, basket, map, color, slice }) {
+    for (const one of byId("tabs").children) one.setAttribute("aria-selected", one.value === tab);
+    byId("tabs").dataset.basket = basket.length || "";
+    for (const [id, value] of Object.entries({ map, color, slice })) byId(id).value = value;
   }
 
   /** Draw the maps, then the panel and what it lights on them. */
   async draw() {
-    const { map, solid, theme } = this.state;
+    const { map, color, theme } = this.state;
     const look = theme || (DARK.matches ? "dark" : "light");
     for (const one of [document, this.surface.document]) one.documentElement.dataset.theme = look;
     byId("theme").textContent = look === "dark" ? "Light" : "Dark";
     const isMade = map in this.map.arrays;
     byId("status").textContent = isMade ? "Drawing the map…" : "Making the map: this takes a minute…";
     try {
-      for (const view of this.views) await view.show(this.state);
+      for (const view of this.views) await view.show(map, color);
       byId("status").textContent = "";
     } catch (error) {
       byId("status").textContent = /** @type {Error} */ (error).message;
     }
-    this.showLegend();
-    byId("solid").hidden = this.map.dimensions < 3;
-    byId("solid").setAttribute("aria-pressed", solid);
+    const { title, buckets } = this.map.coloring;
+    const ordered = [...buckets].sort((a, b) => Number(a.isRest) - Number(b.isRest));
+    const lines = ordered.map(({ name, color: shade }) => element("li", {}, swatch(shade), labelNode(name)));
+    byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
     for (const id of ["in", "out", "whole", "lasso"]) byId(id).disabled = !this.map.isFlat;
     return this.showPanel();
   }
 
-  showLegend() {
-    const { title, buckets } = this.map.coloring;
-    const ordered = [...buckets].sort((a, b) => Number(a.isRest) - Number(b.isRest));
-    const lines = ordered.map(({ name, color }) => element("li", {}, swatch(color), labelNode(name)));
-    byId("legend").replaceChildren(element("summary", {}, title), element("ul", {}, ...lines));
-  }
-
   connect() {
-    const { header: { n, noun, slices, choices }, labels, arrays } = this.map;
-    document.title = this.views.map((view) => view.header.name).join(" and ");
-    byId("title").textContent = document.title;
+    const { labels, arrays } = this.map;
     byId("legend").open = innerWidth > WIDE;
-    byId("slice-name").textContent = slices?.column || "";
-    byId("search").placeholder = `Search ${n.toLocaleString("en")} ${noun}s  ( / )`;
-    connectSearch(byId("search"), byId("found"), labels, arrays.order, (code) => {
+    connectSearch(byId("search"), labels, arrays.order, (code) => {
       byId("panel").focus();
       this.selectItem(code);
     });
-    for (const part of ["map", "color", "slice"]) {
-      const options = choices[part].map(([value, text]) => element("option", { value }, text));
-      byId(part).replaceChildren(...options);
-      byId(part).value = /** @type {any} */ (this.state)[part];
-      byId(part).addEventListener("change", () => this.set({ [part]: byId(part).value }));
-    }
+    // Whatever has a name is kept in the address: controls, and buttons of one of several values.
+    const keep = (/** @type {any} */ { type, target: { name, value, type: kind } }) => {
+      if (name && (type === "change" || kind === "button")) this.set({ [name]: value.trim() });
+    };
+    for (const type of ["change", "click"]) document.addEventListener(type, keep);
     for (const [id, action] of Object.entries(this.actions)) byId(id).addEventListener("click", action);
     for (const one of new Set([document, this.surface.document])) {
       one.addEventListener("keydown", (event) => this.press(event));
@@ -201,14 +195,13 @@ export class Explorer {
     out: () => this.views.forEach((view) => view.zoomBy(1 / 0.6)),
     whole: () => this.views.forEach((view) => view.relayout(WHOLE)),
     lasso: () => this.toggleLasso(),
-    solid: () => this.set({ solid: !this.state.solid }),
     theme: () => this.set({ theme: byId("theme").textContent.toLowerCase() }),
     help: () => byId("keys").showModal(),
     find: () => byId("search").focus(),
     see: () => this.setSelection(this.map.visible()),
     add: () => this.state.item !== null && this.addToBasket(this.state.item),
     clear: () => {
-      this.state.item = null;
+      this.keep({ item: null });
       this.setSelection([], this.state.tab);
     },
   };

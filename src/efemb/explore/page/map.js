@@ -1,18 +1,16 @@
 /** One model and its map: points by plotly's WebGL; lit items and labels are on a canvas above them. */
 
-import { shortLabel } from "./dom.js";
+import { labelNode } from "./dom.js";
 
-/** @import { Ask, Box, Bucket, Mark, Payload, State, Surface, View } from "./types" */
+/** @import { Ask, Box, Bucket, Mark, Payload, Surface, View } from "./types" */
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-const LETTERS = 26;  // of a label at most
 const LINE_HEIGHT = 18;
 const GAP = 18;  // between labels on one line
 const AREA = 15000;  // pixels for each label
 const TRIED = 4000;  // items that are offered room for a label
 
 export class ModelView {
-  dimensions = 2;
   isFlat = true;
   mode = "pan";
   /** @type {{ title: string, buckets: Bucket[] }} */ coloring = { title: "", buckets: [] };
@@ -20,9 +18,9 @@ export class ModelView {
   /** What is lit, the most important last. @type {Mark[]} */ marks = [];
   selected = -1;
   /** Items of the selection. @type {Set<number> | null} */ chosen = null;
-  /** @type {boolean | null} */ wasFlat = null;
+  /** What is drawn, a flat or a solid plot. @type {boolean | null} */ wasFlat = null;
   drawn = Promise.resolve();
-  /** Short labels and their widths. @type {{ text: string, width: number }[]} */ texts = [];
+  /** Of short labels, in pixels. @type {number[]} */ widths = [];
   onClick = (/** @type {number} */ code) => {};
   onSelect = (/** @type {number[]} */ codes) => {};
   onView = (/** @type {View | null} */ view) => {};
@@ -35,29 +33,30 @@ export class ModelView {
     this.ask = ask;
     this.surface = surface;
     this.entry = header.maps[0];
-    this.points = arrays[this.entry.array];
     const codes = new Map(this.labels.map((label, code) => [label, code]));
     this.find = (/** @type {string} */ label) => codes.get(label) ?? -1;
     const make = (tag, name) => Object.assign(surface.document.createElement(tag), { className: name });
     this.plot = make("div", "plot");
     this.canvas = make("canvas", "over");
     this.tip = make("div", "tip");
-    this.element = make("div", "map");
-    this.element.append(this.plot, this.canvas, this.tip);
-    this.showTip();
-    surface.root.append(this.element);
+    this.root = make("div", "map");
+    this.root.append(this.plot, this.canvas, this.tip);
+    surface.root.append(this.root);
   }
 
-  /** @param {State} state */
-  async show({ map, color, solid }) {
-    const { arrays, header: { maps, colorings, n } } = this;
-    const entry = maps.find(({ array }) => array === map) || maps[0];
-    const { space, method, array } = entry;
+  /** Coordinates, one after the other. */
+  get points() {
+    return this.arrays[this.entry.array];
+  }
+
+  /** @param {string} map @param {string} color */
+  async show(map, color) {
+    const { arrays, header: { maps, colorings } } = this;
+    const entry = maps.find(({ key }) => key === map) || maps[0];
+    const { space, method, array, sides } = entry;
     arrays[array] ||= Float32Array.from(await this.ask("map", { space, method }));
     this.entry = entry;
-    this.points = arrays[array];
-    this.dimensions = this.points.length / n;
-    this.isFlat = this.dimensions === 2 || !solid;
+    this.isFlat = !sides;
     const { key, title, buckets } = colorings.find((one) => one.key === color) || colorings[0];
     /** @type {Bucket[]} */
     const filled = buckets.map(([name, shade], i) => ({ name, color: shade, isRest: i === 0, codes: [] }));
@@ -82,8 +81,8 @@ export class ModelView {
     return this.drawn;
   }
 
-  /** @param {number} code @param {number} axis */
-  at = (code, axis) => this.points[code * this.dimensions + axis];
+  at = (/** @type {number} */ code, /** @type {number} */ axis) => (
+    this.points[code * (this.points.length / this.header.n) + axis]);
 
   /** What is in the window. @returns {View} */
   get view() {
@@ -94,7 +93,7 @@ export class ModelView {
   /** A function from codes to pixels. @returns {(code: number) => [number, number]} */
   pixels() {
     const { x, y } = this.view;
-    const { clientWidth: width, clientHeight: height } = this.element;
+    const { clientWidth: width, clientHeight: height } = this.root;
     const across = width / (x[1] - x[0]);
     const up = height / (y[1] - y[0]);
     return (code) => [(this.at(code, 0) - x[0]) * across, height - (this.at(code, 1) - y[0]) * up];
@@ -107,44 +106,39 @@ export class ModelView {
     return codes.filter((code) => isWithin(this.at(code, 0), x) && isWithin(this.at(code, 1), y));
   }
 
+  /** Some items as plotly takes them. @param {number[]} codes @param {Record<string, any>} look */
+  trace(codes, look) {
+    const values = (axis) => Float32Array.from(codes, (code) => this.at(code, axis));
+    const flat = { type: "scattergl", mode: "markers", hoverinfo: "none", x: values(0), y: values(1), ...look };
+    return this.isFlat ? flat : { ...flat, type: "scatter3d", z: values(2) };
+  }
+
   pointTraces() {
-    const { isFlat, chosen, header: { plot } } = this;
+    const { isFlat, chosen, header: { plot: { size, solid_size, selected, unselected } } } = this;
     const isFaint = !isFlat && this.selected >= 0;  // else the others hide its neighbors
     return this.coloring.buckets.map(({ color, codes, isRest }) => {
       const opacity = isFaint ? 0.15 : isRest ? 0.6 : 0.8;
-      const marker = { color, opacity, size: isFlat ? plot.size : 3, line: { width: 0 } };
-      const trace = { ...this.trace(codes, "markers"), marker };
-      if (!isFlat) return trace;
+      const marker = { color, opacity, size: isFlat ? size : solid_size, line: { width: 0 } };
+      if (!isFlat) return this.trace(codes, { marker });
       const selectedpoints = chosen && [...codes.keys()].filter((i) => chosen.has(codes[i]));
-      return { ...trace, selectedpoints, selected: plot.selected, unselected: plot.unselected };
+      return this.trace(codes, { marker, selectedpoints, selected, unselected });
     });
-  }
-
-  /** Some items as plotly takes them. @param {number[]} codes @param {string} mode */
-  trace(codes, mode) {
-    const values = (axis) => Float32Array.from(codes, (code) => this.at(code, axis));
-    const flat = { mode, hoverinfo: "none", x: values(0), y: values(1) };
-    return this.isFlat ? { ...flat, type: "scattergl" } : { ...flat, type: "scatter3d", z: values(2) };
   }
 
   /** Lit items of a solid map, which has no canvas above it. */
   solidMarks() {
     if (this.isFlat) return [];
     const lines = this.marks.filter(({ share }) => share).map(({ code, color, share = 0 }) => (
-      { ...this.trace([this.selected, code], "lines"), line: { color, width: 1 + 6 * share } }));
+      this.trace([this.selected, code], { mode: "lines", line: { color, width: 1 + 6 * share } })));
     const color = this.marks.map((mark) => mark.color);
     const size = this.marks.map(({ code, share }) => (code === this.selected ? 7 : share ? 2.5 : 6));
-    const marker = { color, size, line: { width: 0 } };
-    return [...lines, { ...this.trace(this.marks.map(({ code }) => code), "markers"), marker }];
+    return [...lines, this.trace(this.marks.map(({ code }) => code), { marker: { color, size, line: { width: 0 } } })];
   }
 
   layout() {
-    const { layout, flat, axis, camera } = structuredClone(this.header.plot);  // plotly writes into them
-    if (!this.isFlat) {
-      const [x, y, z] = this.entry.sides || [];
-      const box = { camera, aspectmode: "manual", aspectratio: { x, y, z } };
-      return { ...layout, scene: { xaxis: axis, yaxis: axis, zaxis: axis, ...box } };
-    }
+    const { layout, flat, scene } = structuredClone(this.header.plot);  // plotly writes into them
+    const [x, y, z] = this.entry.sides || [];
+    if (!this.isFlat) return { ...layout, scene: { ...scene, aspectratio: { x, y, z } } };
     flat.xaxis.range = this.limits?.x.slice();
     flat.yaxis.range = this.limits?.y.slice();
     return { ...layout, ...flat, dragmode: this.mode };
@@ -182,13 +176,10 @@ export class ModelView {
 
   /** The whole label of a point, beside the pointer. @param {number} [code] */
   showTip(code, { clientX = 0, clientY = 0 } = {}) {
-    const { tip } = this;
-    tip.hidden = code === undefined;
-    if (code === undefined) return;
-    tip.textContent = shortLabel(this.labels[code], 90);
-    const { left, top } = this.element.getBoundingClientRect();
-    tip.style.left = `clamp(4px, ${clientX - left + 12}px, 100% - ${tip.offsetWidth + 4}px)`;
-    tip.style.top = `${clientY - top + 14}px`;
+    this.tip.replaceChildren(...(code === undefined ? [] : [labelNode(this.labels[code])]));
+    const { left, top } = this.root.getBoundingClientRect();
+    this.tip.style.left = `clamp(4px, ${clientX - left + 12}px, 100% - ${this.tip.offsetWidth + 4}px)`;
+    this.tip.style.top = `${clientY - top + 14}px`;
   }
 
   /** @param {Record<string, any>} change */
@@ -232,7 +223,7 @@ export class ModelView {
   }
 
   drawOverlay() {
-    const { clientWidth: width, clientHeight: height } = this.element;
+    const { clientWidth: width, clientHeight: height } = this.root;
     const ratio = devicePixelRatio || 1;
     Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
     if (!this.isFlat) return;
@@ -272,28 +263,18 @@ export class ModelView {
     }
   }
 
-  /** Boxes of what lies above the map: buttons and the legend. @returns {Box[]} */
-  covered() {
-    const { offsetLeft, offsetTop } = this.element;
-    const boxOf = (/** @type {any} */ node) => node.getBoundingClientRect();
-    const maps = boxOf(document.getElementById("maps"));
-    const [x, y] = [maps.left + offsetLeft, maps.top + offsetTop];
-    return [...document.querySelectorAll("#tools, #legend")].map(boxOf).map((box) => (
-      { left: box.left - x, right: box.right - x, top: box.top - y, bottom: box.bottom - y }));
-  }
-
   /** Items in the order in which they get labels: lit ones, then the most frequent, or those selected. */
   *byImportance(/** @type {Set<number>} */ lit) {
     yield* lit;
     for (const code of this.arrays.order) if (!lit.has(code) && this.chosen?.has(code) !== false) yield code;
   }
 
-  /** As many labels as there is room for. */
+  /** As many labels as there is room for, clear of the buttons and the legend. */
   drawLabels(context, place, width, height) {
     const [ink, paper, soft] = ["ink", "paper", "soft"].map(pageColor);
     const named = this.marks.filter(({ weight }) => weight === undefined).reverse();
     const lit = new Set(named.map(({ code }) => code));
-    const taken = this.covered();
+    const taken = boxesAbove(this.root);
     const most = taken.length + lit.size + Math.ceil((width * height) / AREA);
     const isFree = (box) => (
       box.left > 2 && box.right < width - 2 && !taken.some((other) => overlap(box, other)));
@@ -304,20 +285,19 @@ export class ModelView {
       const [x, y] = place(code);
       if (x < 0 || x > width || y < 8 || y > height - 8) continue;
       tries += 1;
-      const label = this.texts[code] ??= measure(context, this.labels[code]);
+      const text = this.header.short[code];
+      const length = this.widths[code] ??= context.measureText(text).width;
       const gap = lit.has(code) ? 10 : 6;
       const lines = { top: y - LINE_HEIGHT / 2, bottom: y + LINE_HEIGHT / 2 };
-      const sides = [x + gap, x - gap - label.width].map((left) => (
-        { left, right: left + label.width, ...lines }));
-      const free = sides.find(isFree);
+      const free = [x + gap, x - gap - length].map((left) => ({ left, right: left + length, ...lines })).find(isFree);
       if (!free) continue;
       taken.push(free);
       context.fillStyle = paper;
       context.globalAlpha = 0.75;  // of a plate between the points and the text
-      context.fillRect(free.left - 2, y - 7, label.width + 4, 14);
+      context.fillRect(free.left - 2, y - 7, length + 4, 14);
       context.fillStyle = lit.has(code) ? ink : soft;
       context.globalAlpha = 1;
-      context.fillText(label.text, free.left, y);
+      context.fillText(text, free.left, y);
     }
   }
 }
@@ -325,12 +305,15 @@ export class ModelView {
 /** A color of the theme. @param {string} name */
 const pageColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
 
+/** What lies above a map: the buttons and the legend. @returns {Box[]} */
+function boxesAbove({ offsetLeft, offsetTop }) {
+  const boxOf = (/** @type {any} */ node) => node.getBoundingClientRect();
+  const maps = boxOf(document.getElementById("maps"));
+  const [x, y] = [maps.left + offsetLeft, maps.top + offsetTop];
+  return [...document.querySelectorAll("#tools, #legend")].map(boxOf).map((box) => (
+    { left: box.left - x, right: box.right - x, top: box.top - y, bottom: box.bottom - y }));
+}
+
 /** Whether two labels would touch. @param {Box} a @param {Box} b */
 const overlap = (a, b) => (
   a.left < b.right + GAP && b.left < a.right + GAP && a.top < b.bottom && b.top < a.bottom);
-
-/** @param {CanvasRenderingContext2D} context @param {string} label */
-function measure(context, label) {
-  const text = shortLabel(label, LETTERS);
-  return { text, width: context.measureText(text).width };
-}

@@ -1,27 +1,20 @@
 /** Search: a box whose list of completions is kept short, the best first. */
 
-import { element } from "./dom.js";
+const LISTED = 12;
 
-/**
- * Codes of labels with all words of a text: equal ones, those that start with it, those with a word that
- * does, then the others; within each the most frequent first.
- * @param {string[]} folded labels in lower case @param {Int32Array} order @param {string} text
- */
-function findLabels(folded, order, text) {
-  const words = text.split(" ");
-  const codes = [...order].filter((code) => words.every((word) => folded[code].includes(word)));
-  const like = (isLike) => codes.filter((code) => isLike(folded[code]));
-  const equal = like((label) => label === text);
-  const starting = like((label) => label.startsWith(text));
-  const inside = like((label) => label.includes(` ${text}`));
-  return [...new Set([...equal, ...starting, ...inside, ...codes])].slice(0, 12);
+/** How well a label fits a text, 0 being best. @param {string} label @param {string} text */
+function rank(label, text) {
+  if (label === text) return 0;
+  if (label.startsWith(text)) return 1;
+  return label.includes(` ${text}`) ? 2 : 3;
 }
 
 /**
- * @param {HTMLInputElement} input @param {HTMLElement} list its completions @param {string[]} labels
- * @param {Int32Array} order @param {(code: number) => void} choose
+ * Offer labels with all words of what is typed, the most frequent of the fitting ones first.
+ * @param {HTMLInputElement} input @param {string[]} labels @param {number[]} order of the codes by frequency
+ * @param {(code: number) => void} choose
  */
-export function connectSearch(input, list, labels, order, choose) {
+export function connectSearch(input, labels, order, choose) {
   const oneLine = (text) => text.slice(0, 200).replace(/\s+/g, " ").trim();
   const folded = labels.map((label) => oneLine(label).toLowerCase());
   /** @type {number[]} */ let codes = [];
@@ -33,11 +26,15 @@ export function connectSearch(input, list, labels, order, choose) {
   };
   input.addEventListener("input", (/** @type {any} */ { inputType }) => {
     const text = oneLine(input.value).toLowerCase();
-    codes = text ? findLabels(folded, order, text) : [];
+    const words = text.split(" ");
+    /** @type {number[][]} */ const found = [[], [], [], []];
+    for (const code of text ? order : []) {
+      if (words.every((word) => folded[code].includes(word))) found[rank(folded[code], text)].push(code);
+    }
+    codes = found.flat().slice(0, LISTED);
     input.setCustomValidity(codes.length || !text ? "" : "nothing found");
-    list.replaceChildren(...codes.map((code) => element("option", { value: oneLine(labels[code]) })));
-    // A completion was clicked: it is the first, being equal.
-    if (inputType === "insertReplacementText") take();
+    input.list?.replaceChildren(...codes.map((code) => new Option("", oneLine(labels[code]))));
+    if (inputType === "insertReplacementText") take();  // a completion was clicked; being equal, it is the first
   });
   input.addEventListener("keydown", ({ key }) => {
     if (key === "Enter") take();

@@ -5,17 +5,20 @@ import type { ModelView } from "./map.js";
 export type Floats = Float32Array | Float64Array;
 /** What a person chooses for a term of the model: one of its groups, a number, or any text. */
 export interface Term {
-  label: string; columns: string[]; kind: "choice" | "number" | "text";
+  label: string; name: string; columns: string[]; kind: "choice" | "number" | "text";
   asked?: boolean;  // once for each column
-  choices?: (string | number)[]; center?: number;
-  input: Record<string, any>;
+  choices?: (string | number)[]; value?: number; input: Record<string, any>;
 }
 export interface Prediction {
-  refused?: string; remark?: string; total: string; terms: Term[];
+  refused?: string; remark?: string; total: string; terms: Term[]; factor: any;
   tables: Record<string, Record<string, any>>;  // of prices, and the row whose prices are usual
   columns: string[]; explains: boolean; text: boolean;
   family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
 }
+/** What is known of items or lines: an array, of numbers or of places in `names`. */
+export interface Column { key: string; array: string; title?: string; names?: string[] }
+/** What adds to u: products of a matrix, a row for each item, with a vector. */
+export interface Part { term: string; matrix: Floats; vector: Floats }
 /** How an answer is listed, see lists.json, and what happens to its rows. */
 export interface List {
   title: string; takes: string[]; rows?: Row[] | Promise<Row[]>;
@@ -27,19 +30,18 @@ export interface List {
 }
 /** What a list became. */
 export interface Shown { node: Node; lit: Mark[]; rows: Row[] }
-type OnePart = Node | Shown | Promise<Shown>;
-export type Part = OnePart | OnePart[];
+export type Section = Node | Shown | Promise<Shown>;
 export interface Header {
-  name: string; n: number; k: number; labels: string[]; notes: string[];
+  name: string; n: number; k: number; labels: string[]; short: string[];
   noun: string; article: string; neural: boolean;
-  spaces: string[]; maps: { space: string; method: string; array: string; sides?: number[] }[];
+  spaces: string[]; maps: { key: string; space: string; method: string; array: string; sides?: number[] }[];
   prediction: Prediction;
-  relations: { target: string; bag: string; min_similarity: number; low_z: number };
-  card: { facts: string[][]; history: Curve | null; verdict: string };
+  relations: { target: string; bag: string };
+  /** Columns of the answers that were prepared for every item. */
+  prepared: Record<string, Column[]>;
   /** Groups of rows with vectors of their own; `in_order` if they are slices of time. */
   slices?: { column: string; labels: (string | number)[]; in_order: boolean };
-  /** What is known of items: arrays, of numbers or of places in `names`. */
-  columns: { key: string; title: string; names?: string[] }[];
+  columns: Column[];
   /** Ways to color the points: names and colors of buckets, the first of which is the rest. */
   colorings: { key: string; name: string; title: string; buckets: [string, string][] }[];
   /** Values and titles, the default first. */
@@ -49,7 +51,6 @@ export interface Header {
   lists: Record<string, Omit<List, "view">>; item_lists: string[]; hints: Record<string, string>;
   arrays: Record<string, { type: string; shape: number[]; offset: number; bits?: number }>;
 }
-export interface Curve { title: string; points: string; caption: string }
 export interface Payload { header: Header; arrays: Record<string, any> }
 
 /** A line of an answer: an item by its number, if it is one, and what the question says of it. */
@@ -73,8 +74,8 @@ export interface Box { left: number; right: number; top: number; bottom: number 
 export type Interval = [number, number];
 export interface View { x: Interval; y: Interval }
 export interface State {
-  map: string; color: string; slice: string; tab: string; theme: string; solid: boolean; view: View | null;
+  map: string; color: string; slice: string; tab: string; theme: string; view: View | null;
   item: number | null; explained: number | null;
-  positive: number[]; negative: number[]; basket: number[];
-  row: Record<string, string>; factor: number;
+  positive: number[]; negative: number[]; basket: Basket; row: Record<string, any>; factor: number;
+  space?: string; group?: number; column?: string;
 }
