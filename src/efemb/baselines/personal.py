@@ -11,12 +11,12 @@ from scipy.sparse import csr_array
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.base import Baseline, cell_blocks
+from efemb.data.columns import distinct_labels, label_codes
 from efemb.data.matrices import sparse
 from efemb.errors import DataError, InputTypeError
 from efemb.model.contexts.base import gather_rows
 from efemb.model.families import Categorical, Family
 from efemb.model.ingredient import positive_number
-from efemb.model.terms.base import new_labels
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -86,7 +86,7 @@ class PersonalPopularity(Baseline):
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         owners = self._owners(data)
-        self.users_ = {user: user_row for user_row, user in enumerate(new_labels(owners))}
+        self.users_ = {user: user_row for user_row, user in enumerate(distinct_labels(owners))}
         user_row = self._places(data)
         rows = np.flatnonzero(user_row >= 0)
         shape = (len(self.users_), data.n_rows)
@@ -107,7 +107,7 @@ class PersonalPopularity(Baseline):
 
     def _places(self, data: Dataset) -> Ints:
         """The row of `units_` of each row's user, -1 if unknown."""
-        return np.array([self.users_.get(user, -1) for user in self._owners(data)], dtype=np.int64)
+        return label_codes(self._owners(data), self.users_)
 
     def knows(self, data: Dataset) -> Bools:
         """Whether the user of each row has training rows.

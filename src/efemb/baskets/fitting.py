@@ -37,10 +37,10 @@ from efemb.baskets.parts import (
     fit_vectors,
 )
 from efemb.blend.members import LARGEST_WEIGHT
+from efemb.data.columns import distinct_labels
 from efemb.data.matrices import sparse
 from efemb.errors import DataError
 from efemb.model.item_regressions import check_memory, dense_size, sparse_size
-from efemb.model.terms.base import new_labels
 from efemb.table import Table
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _rows_of_known_customers(user: str | None, folds: list[Fold]) -> int:
     if user is None:
         return 0
     return sum(
-        int(np.isin(held.rows[user], new_labels(train.rows[user].tolist())).sum())
+        int(np.isin(held.rows[user], distinct_labels(train.rows[user].tolist())).sum())
         for train, held in folds
     )
 

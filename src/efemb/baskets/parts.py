@@ -25,6 +25,7 @@ from efemb.baskets.experts import (
     log_shares,
 )
 from efemb.blend.members import LARGEST_WEIGHT
+from efemb.data.columns import distinct_labels
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import sparse, stored_cells
 from efemb.engine.callbacks import IterateAverage
@@ -35,7 +36,6 @@ from efemb.model.contexts import Basket
 from efemb.model.contexts.base import gather_rows
 from efemb.model.item_regressions import dense_fits, ridge_weights, sparse_ridge_weights
 from efemb.model.terms import History, RowVectors, Term
-from efemb.model.terms.base import new_labels
 from efemb.model.zeros import Sampled
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Parts:
         interrupted = estimator.report_["interrupted"]
         personal, history, personal_passes = None, None, 0
         if options.user is not None:
-            customers = len(new_labels(train.rows[options.user].tolist()))
+            customers = len(distinct_labels(train.rows[options.user].tolist()))
             units = float(matrix.sum()) / max(customers, 1)
             kappa = max(1.0, HISTORY_SHARE * units)
             history = PersonalPopularity(options.user, kappa=kappa).fit(train)

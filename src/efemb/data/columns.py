@@ -24,6 +24,42 @@ if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
 
+def label_key(value: object) -> Any:
+    """What distinguishes a label from others: a number and its text are one; None if missing."""
+    try:
+        label = canonical_label(value)
+    except InputTypeError:  # not a label of an entity, yet it distinguishes one row from another
+        return value
+    return None if label is None else str(label)
+
+
+def distinct_labels(labels: Iterable[Any], known: Iterable[Any] = ()) -> list[Any]:
+    """The labels that are neither known nor missing, each once, in the order of their first.
+
+    >>> distinct_labels(["b", 3, "3", None, "a"], known=["a"])
+    ['b', 3]
+    """
+    skipped = {None, *map(label_key, known)}
+    first: dict[Any, Any] = {}
+    for label in dict.fromkeys(labels):
+        first.setdefault(label_key(label), label)
+    return [label for key, label in first.items() if key not in skipped]
+
+
+def label_codes(labels: Iterable[Any], known: Iterable[Any]) -> NDArray[np.int64]:
+    """Place of each label among the known ones, -1 for any other.
+
+    >>> label_codes(["b", 3, None, "3"], known=[3, "b"]).tolist()
+    [1, 0, -1, 0]
+    """
+    code_of_key: dict[Any, int] = {}
+    for code, label in enumerate(known):
+        code_of_key.setdefault(label_key(label), code)
+    values = list(labels)
+    code_of = {value: code_of_key.get(label_key(value), -1) for value in dict.fromkeys(values)}
+    return np.fromiter(map(code_of.__getitem__, values), np.int64, len(values))
+
+
 class NamedColumns(Mapping[str, NDArray[Any]]):
     """Immutable columns with one value per row (or per entity), by name.
 
@@ -193,11 +229,10 @@ class CellTable:
         [[3.0, 0.0], [1.0, 3.0]]
         """
         column = data.rows[by].tolist()
-        groups = [value for value in dict.fromkeys(column) if not is_missing_label(value)]
+        groups = distinct_labels(column)
         if not groups:
             raise DataError(f"the row column {by!r} is missing in every row")
-        code_of = {value: code for code, value in enumerate(groups)}
-        code = np.array([code_of.get(value, -1) for value in column])
+        code = label_codes(column, groups)
         rows = np.flatnonzero(code >= 0)
         member = make_csr(
             (np.ones(len(rows)), (code[rows], rows)), shape=(len(groups), data.n_rows)

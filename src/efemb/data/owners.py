@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from efemb._typing import Bools, Ints
 from efemb.data.align import in_order
-from efemb.data.array_checks import is_missing_label, make_csr
+from efemb.data.array_checks import make_csr
+from efemb.data.columns import distinct_labels, label_codes
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import sparse, stored_cells
 from efemb.errors import DataError, InputTypeError
@@ -20,21 +21,20 @@ from efemb.errors import DataError, InputTypeError
 class Purchases:
     """Entities that the owners of some rows have in these rows.
 
-    column : row column with the owners;  place : row of `holds` of each owner
+    column : row column with the owners;  known : all owners, one per row of `holds`
     holds : csr_array (owners, N), not 0 where an owner has the entity
     """
 
     column: str
-    place: Mapping[Any, int]
+    known: list[Any]
     holds: Any
 
     @classmethod
     def of(cls, past: Dataset, column: str, name: str) -> Purchases:
         """The purchases of all owners in `past`, which errors call `name`."""
         labels = _labels(past, column, name)
-        distinct = [label for label in dict.fromkeys(labels) if not is_missing_label(label)]
-        place = {label: i for i, label in enumerate(distinct)}
-        owner = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+        known = distinct_labels(labels)
+        owner = label_codes(labels, known)
         matrix = sparse(past)
         row, entity = stored_cells(matrix)
         held = (owner[row] >= 0) & (matrix.data != 0)
@@ -42,12 +42,11 @@ class Purchases:
             np.ones(int(held.sum()), dtype=np.int32),
             (owner[row][held], entity[held]),
         )
-        return cls(column, place, make_csr(cells, shape=(len(distinct), past.n_entities)))
+        return cls(column, known, make_csr(cells, shape=(len(known), past.n_entities)))
 
     def owners(self, data: Dataset, name: str) -> Ints:
         """The row of `holds` for the owner of each row, -1 for unknown and missing ones."""
-        labels = _labels(data, self.column, name)
-        return np.array([self.place.get(label, -1) for label in labels], dtype=np.int64)
+        return label_codes(_labels(data, self.column, name), self.known)
 
     def has(self, owner: Ints, entity: Ints) -> Bools:
         """For each pair, whether the owner has the entity."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efemb._typing import Floats, Ints
-from efemb.data.array_checks import is_missing_label
-from efemb.data.columns import CellTable
+from efemb.data.columns import CellTable, distinct_labels, label_codes
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary, sorted_order
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
@@ -120,8 +119,8 @@ def prices(
     paid, units = numbers["value"], numbers.get("count", np.ones(len(columns["item"])))
     off = numbers.get("discount", np.zeros(len(units)))
     off = np.where(np.isnan(off), 0.0, off)
-    code = _codes(columns["item"], labels)
-    group = _codes(columns["by"], groups)
+    code = label_codes(columns["item"], labels)
+    group = label_codes(columns["by"], groups)
     priced = (units > 0) & (paid > 0) & np.isfinite(units + paid) & (group >= 0)
     good = priced & (off >= 0) & np.isfinite(off)
     if on_bad == "error" and not good.all():
@@ -229,19 +228,10 @@ def _entities(entities: Any, items: list[Any]) -> Vocabulary:
 
 def _sorted_labels(labels: list[Any], name: str) -> Vocabulary:
     """Different labels in order, by value if all are numbers."""
-    different = list(dict.fromkeys(label for label in labels if not is_missing_label(label)))
+    different = distinct_labels(labels)
     if not different:
         raise DataError(f"the lines have no {name}")
     try:
         return Vocabulary([different[i] for i in sorted_order(different)])  # "9" before "10"
     except TypeError:
         return Vocabulary(sorted(different))  # dates
-
-
-def _codes(labels: list[Any], known: Vocabulary) -> Ints:
-    """Index of each label, -1 if it is unknown."""
-    place = {
-        label: known.index_of(label) if not is_missing_label(label) and label in known else -1
-        for label in dict.fromkeys(labels)
-    }
-    return np.array([place[label] for label in labels], dtype=np.int64)

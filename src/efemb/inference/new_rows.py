@@ -11,6 +11,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
+from efemb.data.columns import label_codes
 from efemb.data.dataset import Dataset
 from efemb.engine.options import number
 from efemb.engine.precision import working_precision
@@ -93,8 +94,8 @@ class _RowGrowth:
         for before, after in zip(fitted.spec.terms, terms, strict=True):
             if before.groups is None or len(after.groups) == len(before.groups):
                 continue
-            labels = set(after.groups[len(before.groups) :])
-            new |= [label in labels for label in row_column(data, after.columns[0], after).tolist()]
+            labels = row_column(data, after.columns[0], after).tolist()
+            new |= label_codes(labels, after.groups) >= len(before.groups)
             if after.group_array is not None:
                 index = np.arange(len(before.groups), len(after.groups))
                 learned.append((after, index, _prior_of(before, fitted.parameters, prior)))
@@ -177,9 +178,7 @@ class _GroupPosterior(Posterior):
         for term, index, prior in self.learned:
             gamma = self.parameters.terms[f"{term.label}.{term.entity_array}"].astype(np.float64)
             spread, basis = np.linalg.eigh((gamma * bend[:, None]).T @ gamma)
-            code_of = {label: code for code, label in enumerate(term.groups)}
-            labels = row_column(data, term.columns[0], term).tolist()
-            code = np.array([code_of.get(label, -1) for label in labels])
+            code = label_codes(row_column(data, term.columns[0], term).tolist(), term.groups)
             n_rows = np.bincount(code[code >= 0], minlength=len(term.groups))[index]
             precision = 0.0 if prior is None else prior.shrinkage
             bent = n_rows[:, None] * np.maximum(spread, 0.0) + max(precision, 1e-6)

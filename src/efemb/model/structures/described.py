@@ -11,6 +11,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_missing_label
+from efemb.data.columns import label_codes
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import positive_number
 from efemb.model.structures.base import Structure
@@ -222,7 +223,5 @@ class Described(Structure):
 
 def code_labels(column: Sequence[Any], known: Mapping[Any, int]) -> Ints:
     """Code of each label, -1 if it is missing or unknown."""
-    return np.array(
-        [-1 if is_missing_label(label) else known.get(label, -1) for label in column],
-        dtype=np.int64,
-    )
+    codes = np.append(np.array(list(known.values()), dtype=np.int64), -1)  # -1 is the last one
+    return codes[label_codes(column, known)]

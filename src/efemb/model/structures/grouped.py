@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.columns import distinct_labels, label_codes
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.model.ingredient import flag, row_column
 from efemb.model.priors import Normal, Prior
@@ -108,13 +109,13 @@ class Grouped(GroupStructure):
         """Find the groups with enough training rows, in the order of their first rows."""
         if self.groups is not None:
             return self
-        sizes: dict[Any, int] = {}
-        for label in row_column(data, self.column, self).tolist():
-            if label is not None and label == label:
-                sizes[label] = sizes.get(label, 0) + 1
-        groups = [label for label, size in sizes.items() if size >= self.min_rows]
+        column = row_column(data, self.column, self).tolist()
+        labels = distinct_labels(column)
+        codes = label_codes(column, labels)
+        sizes = np.bincount(codes[codes >= 0], minlength=len(labels))
+        groups = [label for label, size in zip(labels, sizes, strict=True) if size >= self.min_rows]
         if not groups:
-            largest = max(sizes.values(), default=0)
+            largest = sizes.max(initial=0)
             raise DataError(
                 f"no group of the row column {self.column!r} has min_rows={self.min_rows} rows: "
                 f"{len(sizes):,} groups, the largest of {largest:,} rows; lower min_rows, or group "
@@ -125,19 +126,18 @@ class Grouped(GroupStructure):
 
     def code_of(self, label: Any) -> int:
         """Index of the label among the groups."""
-        if label not in self.labels:
+        code = int(label_codes([label], self.labels)[0])
+        if code < 0:
             raise ParameterError(
                 f"{label!r} is not a group of {self.column!r} with embeddings of its own, which "
                 f"takes min_rows={self.min_rows} rows; "
                 f"{suggest(label, self.labels) if isinstance(label, str) else self.labels}"
             )
-        return self.labels.index(label)
+        return code
 
     def codes(self, data: Dataset) -> Ints:
         """Index of each row's label among the groups, -1 for other labels."""
-        code_of = {label: code for code, label in enumerate(self.labels)}
-        labels = row_column(data, self.column, self).tolist()
-        return np.array([code_of.get(label, -1) for label in labels], dtype=np.int64)
+        return label_codes(row_column(data, self.column, self).tolist(), self.labels)
 
     def arrays(self, n_entities: int, k: int, prior: Prior | None) -> tuple[StructureArray, ...]:
         """Vectors of groups and entities, or the weights of a network per group; intercepts."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.data.array_checks import is_missing_label
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.ingredient import Ingredient
 from efemb.model.priors import Prior
@@ -351,16 +350,6 @@ def arrays_of(term: Term, arrays: Arrays) -> dict[str, Floats]:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
-
-
-def new_labels(labels: Iterable[Any], known: Iterable[Any] = ()) -> list[Any]:
-    """The labels that are neither known nor missing, each once, in the order of their first."""
-    before = set(known)
-    return [
-        label
-        for label in dict.fromkeys(labels)
-        if label not in before and not is_missing_label(label)
-    ]
 
 
 def resolve_terms(terms: Any) -> tuple[Term, ...]:

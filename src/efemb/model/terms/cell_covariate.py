@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.data.array_checks import is_missing_label, is_sparse
-from efemb.data.columns import CellTable
+from efemb.data.array_checks import is_sparse
+from efemb.data.columns import CellTable, distinct_labels, label_codes
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Normal, Prior
@@ -168,9 +168,8 @@ class CellCovariate(TableTerm):
                 f"{known}): pass Dataset(values, features={{{self.by!r}: ...}})"
             )
         labels = data.features[self.by].tolist()
-        named = list(dict.fromkeys(label for label in labels if not is_missing_label(label)))
-        place = {label: code for code, label in enumerate(named)}
-        return named, np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+        named = distinct_labels(labels)
+        return named, label_codes(labels, named)
 
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
         """The response of all entities, and the differences of categories and entities."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.columns import distinct_labels, label_codes
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.model.ingredient import positive_number, row_column
@@ -19,7 +20,6 @@ from efemb.model.terms.base import (
     BoundCells,
     CellTerm,
     TermArray,
-    new_labels,
 )
 from efemb.model.terms.cell_values import SparseRows, TableRows
 from efemb.model.terms.row_units import mix_numbers, read_units
@@ -124,7 +124,7 @@ class History(CellTerm):
         """The training rows, by household."""
         if self.rows is not None:
             return self
-        groups = new_labels(row_column(data, self.column, self).tolist())
+        groups = distinct_labels(row_column(data, self.column, self).tolist())
         stored = _read_rows(self, data, groups, data.n_entities)
         sizes = np.bincount(stored.code[stored.code >= 0], minlength=1)
         if sizes.max() < 2:
@@ -152,11 +152,11 @@ class History(CellTerm):
         """With the rows of further households; the shares of the items stay as they are."""
         assert self.rows is not None
         labels = row_column(data, self.column, self).tolist()
-        new = set(new_labels(labels, self.rows["groups"]))
+        new = distinct_labels(labels, self.rows["groups"])
         if not new:
             return self
-        groups = [*self.rows["groups"], *new_labels(labels, self.rows["groups"])]
-        rows = data.take_rows(np.array([label in new for label in labels]))
+        groups = [*self.rows["groups"], *new]
+        rows = data.take_rows(label_codes(labels, new) >= 0)
         n_entities = self.rows["n_entities"]
         added = _read_rows(self, rows, groups, n_entities)
         extended = self._with_rows(groups, n_entities, self._training.append(added))
@@ -358,9 +358,7 @@ def _read_rows(term: History, data: Dataset, groups: list[Any], n_entities: int)
 
     Entities beyond the first `n_entities` are new, and unknown to the history.
     """
-    place = {label: code for code, label in enumerate(groups)}
-    labels = row_column(data, term.column, term).tolist()
-    code = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+    code = label_codes(row_column(data, term.column, term).tolist(), groups)
     time = None if term.time is None else _read_times(term, data)
     names = None
     if data.row_labels is not None:

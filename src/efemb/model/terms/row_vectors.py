@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
+from efemb.data.columns import distinct_labels, label_codes
 from efemb.errors import InputTypeError, ParameterError
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
@@ -17,7 +18,6 @@ from efemb.model.terms.base import (
     BoundTerm,
     Term,
     TermArray,
-    new_labels,
 )
 
 if TYPE_CHECKING:
@@ -110,12 +110,12 @@ class RowVectors(Term):
         """The groups of the training rows, in the order of their first rows."""
         if self.groups is not None:
             return self
-        groups = new_labels(row_column(data, self.column, self).tolist())
+        groups = distinct_labels(row_column(data, self.column, self).tolist())
         return type(self)(self.column, self.n_components, self.prior, groups)
 
     def add_groups(self, data: Dataset) -> RowVectors:
         """The known groups, then those of other rows."""
-        groups = new_labels(row_column(data, self.column, self).tolist(), self.groups)
+        groups = distinct_labels(row_column(data, self.column, self).tolist(), self.groups)
         return type(self)(self.column, self.n_components, self.prior, [*self.groups, *groups])
 
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
@@ -139,9 +139,7 @@ class RowVectors(Term):
 
     def bind(self, data: Dataset) -> BoundTerm:
         """The group of each row by its place among the known ones, -1 for any other."""
-        place = {label: code for code, label in enumerate(self.groups)}
-        labels = row_column(data, self.column, self).tolist()
-        return _GroupedRows(np.array([place.get(label, -1) for label in labels], dtype=np.int64))
+        return _GroupedRows(label_codes(row_column(data, self.column, self).tolist(), self.groups))
 
 
 @dataclass(frozen=True)
