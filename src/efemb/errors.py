@@ -23,7 +23,7 @@ class InputTypeError(EfembError, TypeError):
 
 
 class MemoryEstimateError(EfembError, ValueError):
-    """The work would need more memory than is available; nothing was started."""
+    """The work needs more memory than is available; no result was stored."""
 
 
 class StorageError(EfembError, OSError):

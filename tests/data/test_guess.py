@@ -184,6 +184,11 @@ def test_a_table_without_header(tmp_path: Path, lines: tuple[str, ...]) -> None:
         guess_contents(table(tmp_path, *lines))
 
 
+def test_sentences_in_a_table_with_one_column(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"single column: .*--layout text.*--layout lines"):
+        guess_contents(table(tmp_path, "the cat sat on the mat", "the dog sat on a log"))
+
+
 def test_a_pivot_table(tmp_path: Path) -> None:
     guess = guess_contents(table(tmp_path, "trip,milk,tea", "t1,1,0", "t2,0,2.5"))
     assert (guess.kind, guess.row_labels) == ("matrix", "trip")

@@ -188,6 +188,25 @@ def test_limits_of_the_process_count() -> None:
     assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_fit_that_runs_out_of_memory_ends_in_a_typed_error() -> None:
+    """Room for two copies of the data, which the estimate allows, but not for the hold-out."""
+    code = (
+        "import resource, numpy as np, efemb\n"
+        "model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), n_jobs=1)\n"
+        "X = np.random.default_rng(0).normal(size=(40_000, 100))\n"
+        "model.fit(X[:50, :6])\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, 2 * (used + 40_000_000,))\n"
+        "try: model.fit(X)\n"
+        "except efemb.MemoryEstimateError as error: print(error)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "use fewer components" in told.stdout
+    assert "are free" in told.stdout
+
+
 def test_limits_of_a_container_count(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")

@@ -100,6 +100,16 @@ def test_features_are_assigned_by_item(kind: str, tmp_path: Path) -> None:
     assert data.report["features"] == {"missing": {"department": 2, "grams": 1}}
 
 
+def test_features_are_in_the_encoding_of_the_lines(tmp_path: Path) -> None:
+    lines, products = tmp_path / "lines.csv", tmp_path / "products.csv"
+    lines.write_text("trip;sku\n1;thé\n1;lait\n2;lait\n", "cp1252")
+    products.write_text("sku;rayon\nthé;épicerie\nlait;crèmerie\n", "cp1252")
+    options = {"basket": "trip", "item": "sku", "encoding": "cp1252"}
+    data = efemb.read_baskets(lines, **options, features=products)
+    assert data.features["rayon"].tolist() == ["crèmerie", "épicerie"]
+    assert list(data.entities) == ["lait", "thé"]
+
+
 def test_bad_tables_are_refused(tmp_path: Path) -> None:
     lines = shop()
     with pytest.raises(efemb.ParameterError, match="prices are by 'week', which is not"):

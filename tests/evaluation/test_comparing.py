@@ -232,7 +232,11 @@ def test_summary_tells_all_scores() -> None:
     ]
     assert table["n"][-1] == 6
     real = leave_one_out(gaussian(2), REAL).summary()
-    assert real["by"].tolist() == ["entry", "entry", "row"]
+    assert real["by"].tolist() == ["entry", "entry", "row", "entry"]
+    error = REAL - gaussian(2).conditional(REAL)
+    explained = 1.0 - (error**2).sum() / ((REAL - REAL.mean(axis=0)) ** 2).sum()
+    assert real["metric"][-1] == "r2"
+    assert_allclose(real["score"][-1], explained, rtol=1e-5)
     assert "skipped" in repr(leave_one_out(MODELS["one"], np.vstack([X, np.eye(6)])))
 
 

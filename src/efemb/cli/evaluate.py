@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 LEAVE_ONE = "leave-one-out"
 _ERRORS = "row_error: standard error that takes only rows as independent"
-_REAL = f"log_likelihood: higher is better; mean_squared_error: lower is better; {_ERRORS}"
+_REAL = (
+    "log_likelihood: higher is better; mean_squared_error: lower is better; r2: share of the "
+    f"variance that is explained (R^2); {_ERRORS}"
+)
 NOTES = {  # by the first metric
     "normalized_log_likelihood": "normalized_log_likelihood: log of the item's share among all "
     "items, absent: among those outside the basket; log_likelihood: of the count itself; higher is "

@@ -14,7 +14,7 @@ from efemb.engine.callbacks import Callbacks
 from efemb.engine.checkpoint import Savepoint, identity
 from efemb.engine.holdout import Split, given_split, hold_out, no_split
 from efemb.engine.initial import initial_parameters
-from efemb.engine.limits import check_memory
+from efemb.engine.limits import check_memory, typed_memory_errors
 from efemb.engine.loop import Loop, Result
 from efemb.engine.optimizers.first_order import LBFGS, SGD, Adagrad, Optimizer, OptimizerState
 from efemb.engine.options import Options
@@ -90,6 +90,7 @@ def choose_optimizer(
     return optimizer
 
 
+@typed_memory_errors()
 def fit_model(
     spec: Spec,
     data: Dataset,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,20 @@ COPIES = {
     "moments": 30,
     "windows": 4,
 }  # parameters, gradients, state, best so far
+
+
+@contextmanager
+def typed_memory_errors() -> Iterator[None]:
+    """If memory ends in spite of the estimate, say what to do, as the estimate does."""
+    try:
+        yield
+    except MemoryError as error:
+        free = available_memory()
+        remaining = "" if free is None else f", {in_words(free)} are free"
+        raise MemoryEstimateError(
+            f"the fit ran out of memory ({error}{remaining}); use fewer components, a smaller "
+            "context, fewer rows or entities, or float32 data, or fit from shards (efemb.shards)"
+        ) from error
 
 
 def check_columns(n_entities: int, n_components: int) -> None:

@@ -279,7 +279,10 @@ class Predictions:
         return import_package("pandas").DataFrame(present)
 
     def summary(self) -> Table:
-        """All available scores: columns metric, by, score, standard_error, row_error and n."""
+        """All available scores: columns metric, by, score, standard_error, row_error and n.
+
+        Real data also have `r2`, which has no error here; `by_entity` has its intervals.
+        """
         requested: list[tuple[str, By]] = []
         if self.log_share is not None:
             requested += [
@@ -303,9 +306,13 @@ class Predictions:
             "row_error": [score.row_error for score in scores],
             "n": [score.n for score in scores],
         }
-        for name, count in (("skipped", self.n_skipped), ("empty context", self.n_empty)):
+        unknown = float("nan")
+        further = [("skipped", unknown, self.n_skipped), ("empty context", unknown, self.n_empty)]
+        if self.mean is not None and self.log_share is None:
+            further.insert(0, ("r2", self.r2(), len(self.x)))
+        for name, score, count in further:
             if count:
-                extra = (name, "entry", *[float("nan")] * 3, float(count))
+                extra = (name, "entry", score, unknown, unknown, float(count))
                 for column, cell in zip(columns.values(), extra, strict=True):
                     column.append(cell)
         return Table(columns)

@@ -228,7 +228,12 @@ def _check_count(file: Path, sample: Sample, columns: tuple[str, str, str | None
 
 
 def _header_hint(sample: Sample) -> str:
-    """A hint if the first line looks like all others."""
+    """A hint if the lines are no table, or the first line looks like all others."""
+    if len(sample) == 1:
+        return (
+            ". There is a single column: if each line is a document, read it as text (read_text, "
+            '--layout text), if it is a basket, with layout="lines" (--layout lines)'
+        )
     like_others = [name for name, values in sample.items() if name in map(str, values)]
     if not like_others and not any(is_number([name]) for name in sample):
         return ""

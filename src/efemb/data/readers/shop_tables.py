@@ -226,9 +226,9 @@ def _check_roles(roles: Mapping[str, str], by: str, rows: Mapping[str, str], sou
         )
 
 
-def add_features(data: Dataset, source: Any, item: str) -> Dataset:
+def add_features(data: Dataset, source: Any, item: str, encoding: str) -> Dataset:
     """Add features of the items."""
-    features = read_features(source, item=item, entities=data)
+    features = read_features(source, item=item, entities=data, encoding=encoding)
     lacking = {
         name: int(sum(is_missing_label(value) for value in column.tolist()))
         for name, column in features.items()

@@ -121,7 +121,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         Field separator. By default it is inferred from the first lines: comma, semicolon, tab or
         vertical bar. Unless it is a comma, numbers may have decimal commas.
     encoding : str
-        Text encoding.
+        Text encoding, also of a file of `features`.
     on_bad : {"error", "drop"}
         What to do with lines that have a missing label (empty, NULL, \N, NaN, <NA>, #N/A), a
         count that is missing, not a number, infinite, not positive or above 2**53, the wrong
@@ -176,7 +176,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         reading = {"separator": separator, "encoding": encoding, "header": header}
         bad_prices = "drop" if returns == "net" else on_bad
         data = add_prices(data, source, names, price, on_bad=bad_prices, reading=reading)
-    return data if features is None else add_features(data, features, str(item))
+    return data if features is None else add_features(data, features, str(item), encoding)
 
 
 def _collect(

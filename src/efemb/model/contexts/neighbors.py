@@ -110,21 +110,24 @@ def most_correlated(data: Dataset, k: int, weight: Floats | None = None) -> Ints
     """
     values = data.values.toarray() if data.is_sparse else data.values
     flat = np.asarray(values, dtype=np.float64).reshape(data.n_rows, data.n_entities, -1)
-    w = np.ones((data.n_rows, 1, 1)) if weight is None else weight[:, None, None]
-    observed = ~np.isnan(flat)
-    filled = np.where(observed, flat, 0.0)
-    total = (w * observed).sum(axis=0)
-    mean = (w * filled).sum(axis=0) / np.where(total > 0, total, 1.0)
-    centered = np.where(observed, filled - mean, 0.0) * np.sqrt(w)
-    norm = np.sqrt((centered**2).sum(axis=(0, 2)))
-    columns = centered / np.where(norm > 0, norm, 1.0)[None, :, None]
+    w = np.ones(data.n_rows) if weight is None else weight
+    missing = np.isnan(flat)
+    # One copy of the data: recordings fill a good part of the memory.
+    columns = np.where(missing, 0.0, flat)
+    total = np.einsum("t,tnd->nd", w, ~missing)
+    mean = np.einsum("t,tnd->nd", w, columns) / np.where(total > 0, total, 1.0)
+    columns -= mean
+    columns[missing] = 0.0
+    columns *= np.sqrt(w)[:, None, None]
+    norm = np.sqrt(np.einsum("tnd,tnd->n", columns, columns))
+    columns /= np.where(norm > 0, norm, 1.0)[None, :, None]
     columns = columns.transpose(1, 0, 2).reshape(data.n_entities, -1)
     best = np.empty((data.n_entities, k), dtype=np.int64)
     for start in range(0, data.n_entities, 1024):
-        rows = np.arange(start, min(start + 1024, data.n_entities))
-        strength = np.abs(columns[rows] @ columns.T).round(DECIMALS)
-        strength[np.arange(len(rows)), rows] = -1.0
-        best[rows] = _first_largest(strength, k)
+        block = slice(start, start + 1024)
+        strength = np.abs(columns[block] @ columns.T).round(DECIMALS)
+        np.fill_diagonal(strength[:, start:], -1.0)
+        best[block] = _first_largest(strength, k)
     return best
 
 
