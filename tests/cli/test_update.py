@@ -40,6 +40,24 @@ def test_a_model_is_replaced_by_default(run, model: Path, trips: Path, tmp_path:
     assert not np.allclose(efemb.load(copy).parameters.rho, efemb.load(model).parameters.rho)
 
 
+def test_a_model_of_households_reads_them(run, tmp_path: Path) -> None:
+    """Numbers in the fit, text in the file and on the command line: the same households."""
+    X = np.array([[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 2], [0, 0, 2, 1]] * 20)
+    homes = efemb.Dataset(X, entities=list("abcd"), rows={"home": np.array([1, 2, 3, 4] * 20)})
+    terms = [efemb.RowVectors("home", 1)]
+    fitted = efemb.PoissonEmbedding(1, random_state=0, terms=terms).fit(homes).fitted()
+    fitted.save(tmp_path / "m")
+    told = json.loads(run("predict", tmp_path / "m", "c", "--row", "home=3", "--json").out)
+    assert told == list(fitted.predict(["c"], home=3))
+    assert told != list(fitted.predict(["c"]))
+    (tmp_path / "more.csv").write_text("trip,home,item\n1,1,a\n1,1,b\n2,9,c\n2,9,d\n")
+    done = run(
+        "update", tmp_path / "m", tmp_path / "more.csv", "--basket", "trip", "--item", "item"
+    )
+    assert done.code == 0, done.err
+    assert list(efemb.load(tmp_path / "m").rows("home").labels) == [1, 2, 3, 4, "9"]
+
+
 @pytest.mark.slow
 def test_models_are_compared(run, model: Path, trips: Path, tmp_path: Path) -> None:
     assert run("fit", trips, "-o", tmp_path / "b", "-k", "2", "-q", "--jobs", "1").code == 0

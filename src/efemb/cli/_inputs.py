@@ -110,7 +110,7 @@ class Reading:
         if embeds and model.spec.context.reads_text:
             self._check_options(path, "text")
             return self._read_text(path, vocabulary=vocabulary)
-        data = replace(self, rows=_needed_columns(model)).read(path)
+        data = replace(self, rows=needed_columns(model)).read(path)
         if not isinstance(data, efemb.Dataset):
             raise ParameterError(f"{path} is text, but the model was fitted to numbers")
         if vocabulary is None or data.entities == vocabulary:
@@ -265,7 +265,7 @@ def number_columns(data: Dataset, known: Vocabulary) -> Dataset:
     return data._replace(data.values, entities=efemb.Vocabulary(range(data.n_entities)))
 
 
-def _needed_columns(model: Any) -> list[str]:
+def needed_columns(model: Any) -> list[str]:
     """Row columns that a model predicts from."""
     if hasattr(model, "spec"):
         columns = [column for term in model.spec.terms for column in term.columns]

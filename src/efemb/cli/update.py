@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 import efemb
 from efemb._files import check_writable
 from efemb.cli import _arguments as of
-from efemb.cli._inputs import Reading, describe_size
+from efemb.cli._inputs import Reading, describe_size, needed_columns
 from efemb.cli._labels import embedding_of
 from efemb.cli._models import warnings_as_remarks
 from efemb.cli._output import echo, make_reporter, show_json
@@ -70,7 +71,7 @@ def command(
             raise ParameterError("pass a single file with --skip-unknown and for text")
         observed = reading.read_for(data[0], fitted)
     else:
-        observed = reading.read(data)
+        observed = replace(reading, rows=needed_columns(fitted)).read(data)
     say(describe_size(observed))
     estimator = _continue(fitted, random_state=seed, n_jobs=jobs)
     before = fitted.n_entities
