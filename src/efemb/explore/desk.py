@@ -240,7 +240,8 @@ def check_integer(low: int, high: int) -> Check:
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value < high:
-            raise BadRequestError(f"expected a whole number from {low} to {high - 1}")
+            known = f"a whole number from {low} to {high - 1}" if high > low else "no value"
+            raise BadRequestError(f"expected {known}")
         return value
 
     return check

@@ -142,8 +142,11 @@ export class Explorer {
 
   /** The tabs, and what is chosen above the map. @param {State} state */
   showChoices({ tab, basket, map, color, slice }) {
-    for (const one of byId("tabs").children) one.setAttribute("aria-selected", one.value === tab);
-    byId("tabs").dataset.basket = basket.length || "";
+    for (const one of byId("tabs").children) {
+      one.setAttribute("aria-selected", one.value === tab);
+      if (one.value === "basket" && basket.length) one.dataset.size = basket.length;
+      else delete one.dataset.size;
+    }
     for (const [id, value] of Object.entries({ map, color, slice })) byId(id).value = value;
   }
 

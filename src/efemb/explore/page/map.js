@@ -117,7 +117,7 @@ export class ModelView {
     const { isFlat, chosen, header: { plot: { size, solid_size, selected, unselected } } } = this;
     const isFaint = !isFlat && this.selected >= 0;  // else the others hide its neighbors
     return this.coloring.buckets.map(({ color, codes, isRest }) => {
-      const opacity = isFaint ? 0.15 : isRest ? 0.6 : 0.8;
+      const opacity = isFaint ? 0.35 : isRest ? 0.6 : 0.8;
       const marker = { color, opacity, size: isFlat ? size : solid_size, line: { width: 0 } };
       if (!isFlat) return this.trace(codes, { marker });
       const selectedpoints = chosen && [...codes.keys()].filter((i) => chosen.has(codes[i]));
@@ -131,7 +131,7 @@ export class ModelView {
     const lines = this.marks.filter(({ share }) => share).map(({ code, color, share = 0 }) => (
       this.trace([this.selected, code], { mode: "lines", line: { color, width: 1 + 6 * share } })));
     const color = this.marks.map((mark) => mark.color);
-    const size = this.marks.map(({ code, share }) => (code === this.selected ? 7 : share ? 2.5 : 6));
+    const size = this.marks.map(({ code, share }) => (code === this.selected ? 10 : share ? 5 : 7));
     return [...lines, this.trace(this.marks.map(({ code }) => code), { marker: { color, size, line: { width: 0 } } })];
   }
 
@@ -274,6 +274,7 @@ export class ModelView {
     const [ink, paper, soft] = ["ink", "paper", "soft"].map(pageColor);
     const named = this.marks.filter(({ weight }) => weight === undefined).reverse();
     const lit = new Set(named.map(({ code }) => code));
+    const marked = named.map(({ code }) => boxAround(place(code)));
     const taken = boxesAbove(this.root);
     const most = taken.length + lit.size + Math.ceil((width * height) / AREA);
     const isFree = (box) => (
@@ -289,9 +290,11 @@ export class ModelView {
       const length = this.widths[code] ??= context.measureText(text).width;
       const gap = lit.has(code) ? 10 : 6;
       const lines = { top: y - LINE_HEIGHT / 2, bottom: y + LINE_HEIGHT / 2 };
-      const free = [x + gap, x - gap - length].map((left) => ({ left, right: left + length, ...lines })).find(isFree);
+      const sides = [x + gap, x - gap - length].map((left) => ({ left, right: left + length, ...lines }));
+      const isClear = (box) => isFree(box) && !marked.some((mark) => overlap(box, mark));
+      const free = sides.find(isClear) ?? (lit.has(code) && sides.find(isFree));
       if (!free) continue;
-      taken.push(free);
+      taken.push({ ...free, left: free.left - GAP, right: free.right + GAP });
       context.fillStyle = paper;
       context.globalAlpha = 0.75;  // of a plate between the points and the text
       context.fillRect(free.left - 2, y - 7, length + 4, 14);
@@ -314,6 +317,8 @@ function boxesAbove({ offsetLeft, offsetTop }) {
     { left: box.left - x, right: box.right - x, top: box.top - y, bottom: box.bottom - y }));
 }
 
-/** Whether two labels would touch. @param {Box} a @param {Box} b */
-const overlap = (a, b) => (
-  a.left < b.right + GAP && b.left < a.right + GAP && a.top < b.bottom && b.top < a.bottom);
+/** Room of a mark. @returns {Box} */
+const boxAround = ([x, y]) => ({ left: x - 5, right: x + 5, top: y - 5, bottom: y + 5 });
+
+/** @param {Box} a @param {Box} b */
+const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
