@@ -19,7 +19,7 @@ def test_a_page_is_written(run, model: Path, trips: Path, tmp_path: Path) -> Non
     assert done.code == 0, done.err
     assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
     assert f"{page} (" in done.out
-    assert "8 items have no group; 1 items of the groups are unknown" in done.err
+    assert "8 items have no group; 1 of the grouped items not in the model" in done.err
     options = ["--data", trips, "--method", "pca", "--uncertainty", "--out", page]
     assert run("explore", model, *options).code == 0
     done = run("explore", model, "--method", "pca", "--out", page, "--json", "--bits", "8", "-q")

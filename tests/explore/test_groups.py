@@ -23,7 +23,7 @@ def test_a_mapping_counts_what_does_not_match() -> None:
         None,
     ]
     assert (groups.n_missing, groups.n_unknown) == (2, 1)
-    assert "2 items have no group; 1 items of the groups are unknown" in groups.remark()
+    assert "2 items have no group; 1 of the grouped items not in the model" in groups.remark()
 
 
 def test_one_group_per_item() -> None:

@@ -42,7 +42,7 @@ class Groups:
         if self.n_missing:
             text += f"; {self.n_missing:,} items have no group"
         if self.n_unknown:
-            text += f"; {self.n_unknown:,} items of the groups are unknown to the model"
+            text += f"; {self.n_unknown:,} of the grouped items not in the model"
         return text
 
 

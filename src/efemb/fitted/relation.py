@@ -97,8 +97,8 @@ class Affinity:
         """
         mean, spread = self.usual
         spread = np.where(spread > 0, spread, np.inf)
-        forward = (self.left[n] @ self.right[m] - mean[n]) / spread[n]
-        two = (self.right[n] @ self.left[m] - mean[m]) / spread[m]
+        forward = (times_rows(self.left, n, self.right[m]) - mean[n]) / spread[n]
+        two = (times_rows(self.right, n, self.left[m]) - mean[m]) / spread[m]
         return np.asarray((forward + two) / 2)
 
     @cached_property
@@ -117,6 +117,11 @@ class Affinity:
         """Similarity of the contexts of pairs: the correlation of their responses."""
         cosine = np.einsum("ik,ik->i", self.responses[n], self.responses[m])
         return np.asarray(np.clip(cosine, -1.0, 1.0))
+
+
+def times_rows(matrix: Floats, rows: Ints, vector: Floats) -> Floats:
+    """matrix[rows] @ vector for increasing `rows`; all of them are not copied first."""
+    return np.asarray((matrix if len(rows) == len(matrix) else matrix[rows]) @ vector)
 
 
 def affinity_of(model: FittedEmbedding, direction: str, center: bool) -> Affinity:
@@ -287,8 +292,8 @@ def substitutes(
     listed, columns = [], []
     for m in codes.tolist():
         rows = pairing.rows[pairing.often_expected(m)]
-        product, z = near.left[rows] @ near.right[m], near.mutual_z(rows, m)
-        cosine = np.clip(answers[rows] @ answers[m], -1.0, 1.0)
+        product, z = times_rows(near.left, rows, near.right[m]), near.mutual_z(rows, m)
+        cosine = np.clip(times_rows(answers, rows, answers[m]), -1.0, 1.0)
         attracted, repelled = pairing.surely(m, rows)
         low = z <= LOW_Z if pairing.support is None else repelled
         kind = np.where(cosine < limit, 2, np.where(low, 0, 1))
