@@ -199,11 +199,10 @@ class BasketEmbedding(Queries, BasketModel):
             raise InputTypeError(
                 f"user must be the name of a row column or None, got {self.user!r}"
             )
-        owner: Any = self
         if self.penalty != AUTO:
-            positive_number(owner, "penalty")
+            positive_number(self, "penalty")
         if self.pseudo_count != AUTO:
-            positive_number(owner, "pseudo_count", zero=True)
+            positive_number(self, "pseudo_count", zero=True)
         share = self.validation_fraction
         if isinstance(share, bool) or not isinstance(share, int | float | np.number):
             raise InputTypeError(f"validation_fraction must be a number, got {share!r}")

@@ -23,7 +23,7 @@ from efemb.blend.pools import POOLS, Pool, Sample
 from efemb.data.matrices import sparse
 from efemb.data.vocabulary import shorten
 from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.estimators.checks import check_shape, generator
+from efemb.estimators.checks import all_or_nothing, check_shape, generator
 from efemb.evaluation.adapter import vocabulary_of
 from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import Choice, Options, accepts
@@ -142,14 +142,9 @@ class Blend(BasketModel):
         -------
         self
         """
-        before = dict(self.__dict__)
-        try:
+        with all_or_nothing(self):
             self._check()
             self._learn(X, validation)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _check(self) -> None:

@@ -19,7 +19,7 @@ from efemb.engine.fit_shards import Reading, fit_shards, make_layout
 from efemb.engine.options import whole
 from efemb.errors import DataError
 from efemb.estimators.base import BaseEmbedding
-from efemb.estimators.checks import generator
+from efemb.estimators.checks import all_or_nothing, generator
 from efemb.estimators.inputs import Prepared
 from efemb.model.space import ParameterSpace
 
@@ -137,8 +137,7 @@ def fit_store(
     if store.kind == "recording":  # sums over rows: nothing is averaged
         n_replicas = rounds_per_pass = 1
     layout = make_layout(store, n_replicas, rounds_per_pass)
-    before = dict(model.__dict__)
-    try:
+    with all_or_nothing(model):
         with _work_folder(store, checkpoint) as work:
             spec = model._spec()
             reading = Reading(model._binarizes(), _allows_real(model), model._way_out)
@@ -152,10 +151,6 @@ def fit_store(
         of_store = {name: value for name, value in store.report.items() if name != "positions"}
         report = {**of_store, **_report(store, layout, executor)}
         model._keep(fitted, spec, Prepared(store, None, None, report))
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
     model._warn_unconverged(fitted)
     return model
 
