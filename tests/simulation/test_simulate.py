@@ -70,6 +70,25 @@ def test_any_context(context: str, family: str) -> None:
     assert model.conditional(found.data).shape == (30, 6)
 
 
+@pytest.mark.parametrize("context", ["sum", "graph", "past", "basket and past", "both"])
+def test_every_entity_has_its_own_variance(context: str) -> None:
+    """Also with as many rows as entities, where arrays of either size broadcast."""
+    variance = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 400.0])
+    options = {"context": CONTEXTS[context], "family": efemb.Gaussian(variance), "strength": 1e-4}
+    runs = [draw(n_rows=6, seed=seed, **options).data for seed in range(80)]
+    spread = np.concatenate([dense(data) for data in runs]).var(axis=0)
+    np.testing.assert_allclose(spread, variance, rtol=0.35)
+
+
+def test_exposures_are_those_of_each_item() -> None:
+    exposure = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.05])
+    family = efemb.ZeroInflated("poisson", exposure=exposure)
+    counts = dense(draw(n_rows=2000, family=family, row_size=12.0, strength=1e-3).data)
+    plain = dense(draw(n_rows=2000, row_size=12.0, strength=1e-3).data)
+    assert (counts[:, 5] > 0).mean() == pytest.approx(0.05, abs=0.02)
+    assert ((counts[:, :5] > 0).mean(axis=0) > 0.5 * (plain[:, :5] > 0).mean(axis=0)).all()
+
+
 @pytest.mark.parametrize(
     "ingredients",
     [

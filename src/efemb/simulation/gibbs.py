@@ -25,7 +25,7 @@ from efemb.simulation.truth import Popularity, graph_parameters, row_parameters,
 BLOCK_NUMBERS = 1 << 22
 LARGEST = 1e6
 TUNING_SWEEPS = 10
-Draw = Callable[[Spec, Floats, np.random.Generator], Floats]
+Draw = Callable[[Spec, Floats, Ints, np.random.Generator], Floats]
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,11 @@ class Plan:
     row_size: float
 
 
-def draw(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
-    """Observations with linear predictors u."""
+def draw(spec: Spec, u: Floats, entities: Ints, rng: np.random.Generator) -> Floats:
+    """Observations with linear predictors u, of entities that broadcast against it."""
+    family = spec.family.at(entities)
     try:
-        x = spec.family.sample(natural_parameter(spec.family, spec.link, u), rng)
+        x = family.sample(natural_parameter(family, spec.link, u), rng)
     except EfembError:
         raise
     except ValueError:  # NumPy rejects rates that no integer can represent
@@ -52,10 +53,11 @@ def draw(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
     return check_bounded(x)
 
 
-def draw_by_inversion(spec: Spec, u: Floats, rng: np.random.Generator) -> Floats:
+def draw_by_inversion(spec: Spec, u: Floats, entities: Ints, rng: np.random.Generator) -> Floats:
     """Counts with linear predictors u; for the same random numbers, they never fall as u grows."""
     v = spec.link(np.asarray(u, dtype=np.float64))
-    return check_bounded(invert_tail(spec.family.tail, v, rng.random(np.shape(u))))
+    tail = spec.family.at(entities).tail
+    return check_bounded(invert_tail(tail, v, rng.random(np.shape(u))))
 
 
 def check_bounded(x: Floats) -> Floats:
@@ -123,7 +125,8 @@ class RowSampler:
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
         """Independent draws at the typical linear predictor of each entity."""
-        return draw(self.spec, np.repeat(typical[:, None], n_rows, axis=1), rng)
+        u = np.repeat(typical[:, None], n_rows, axis=1)
+        return draw(self.spec, u, np.arange(len(typical))[:, None], rng)
 
     def own(self, x: Floats) -> Floats:
         """The amount that an observation adds to the context sums of others."""
@@ -147,7 +150,7 @@ class RowSampler:
             rest = or_one(divisor - self.share(before) + self.spec.context.pseudo_count)
             beside = 0.0 if self.beside is None else self.beside[n]
             u = self.predictor.leave_sum(sums @ target[n], before, rest, n, beside)
-            x[n] = self.draw(self.spec, u, rng)
+            x[n] = self.draw(self.spec, u, np.array(n), rng)
             after = self.own(x[n])
             changed = np.flatnonzero(after != before)
             sums[changed] += (after - before)[changed, None] * bag[n]
@@ -220,11 +223,11 @@ def sample_graph(
     parameters = graph_parameters(plan.space, graph, plan.popularity, plan.strength, rng)
     vectors = plan.space.vectors(parameters)
     products = GroupProducts(graph, vectors.target, vectors.bag, plan.dtype)
-    entity = np.arange(graph.n_nodes) % graph.n_entities
+    entity = np.arange(graph.n_nodes)[:, None] % graph.n_entities
     shape = (graph.n_nodes, graph.n_columns)
     x = np.zeros(shape, dtype=plan.dtype)
     if not graph.causal:
-        x[:] = draw(spec, np.broadcast_to(plan.popularity.u[entity][:, None], shape), rng)
+        x[:] = draw(spec, np.broadcast_to(plan.popularity.u[entity], shape), entity, rng)
     # Only intercepts may change here: `products` depends on the vectors.
     tuned = not (graph.causal or spec.link.needs_positive or spec.family.support.low != 0)
     for _ in range(TUNING_SWEEPS if tuned else 0):
@@ -249,8 +252,9 @@ def _sweep_graph(
     predictor = Predictor(plan.space.vectors(parameters))
     for group in graph.schedule(sweeps):
         nodes = graph.groups[group]
-        u = predictor.shift(products(group, x).T, nodes % graph.n_entities).T
-        x[nodes] = draw(plan.space.spec, u, rng)
+        entities = nodes % graph.n_entities
+        u = predictor.shift(products(group, x).T, entities).T
+        x[nodes] = draw(plan.space.spec, u, entities[:, None], rng)
 
 
 # -- any other context --------------------------------------------------------------------------
@@ -267,12 +271,12 @@ def sample_entities(plan: Plan, rng: np.random.Generator) -> tuple[Floats, Param
     predictor = Predictor(space.vectors(parameters))
     n_rows, n_entities, n_dims = plan.empty.n_rows, plan.empty.n_entities, plan.empty.n_dims
     u = np.broadcast_to(plan.popularity.u, (n_rows, n_entities * n_dims))
-    x = draw(spec, u, rng).reshape(plan.empty.shape)
+    x = draw(spec, u, np.arange(n_entities * n_dims) // n_dims, rng).reshape(plan.empty.shape)
     rows = np.arange(n_rows)
     for _ in range(plan.sweeps):
         for n in range(n_entities):
             bound = spec.context.bind(Dataset(x, positions=plan.empty.positions))
             u = predictor.cells(spec, bound, rows)
-            drawn = draw(spec, u[:, n * n_dims : (n + 1) * n_dims], rng)
+            drawn = draw(spec, u[:, n * n_dims : (n + 1) * n_dims], np.array(n), rng)
             x[:, n] = drawn.reshape(x[:, n].shape)
     return x.astype(plan.dtype), parameters
