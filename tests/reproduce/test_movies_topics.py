@@ -54,7 +54,7 @@ def test_enriched_topics_are_found_and_counted():
     labels = [*"abcde", *"fghijklmnop", *"xyzw"]
     listed = find_codes(table, labels)
     assert [codes.tolist() for codes in listed] == [[0, 1, 2], [16, 17, 18]]
-    found = tabulate_enrichment("by value", listed, genres())
+    found = tabulate_enrichment(listed, genres())
     assert found["genre"][0] == "Children's"
     assert found["movies"][0] == 3
     assert found["expected"][0] == pytest.approx(3 * 5 / 20)

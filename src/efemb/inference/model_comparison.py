@@ -15,9 +15,8 @@ from efemb.engine.options import whole
 from efemb.errors import DataError, InputTypeError, ParameterError
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.labeled import LabeledVectors
-from efemb.fitted.nearest import largest_products
 from efemb.fitted.vectors import entity_vectors, predicting_vectors
-from efemb.inference.seed_stability import find_neighbors, measure_overlap
+from efemb.inference.seed_stability import find_neighbors, find_strongest, measure_overlap
 from efemb.table import Table
 
 SHOWN = 3  # gained and lost items
@@ -168,10 +167,7 @@ def _strongest(fit: FittedEmbedding, common: list[Any], n: int) -> Ints:
     """The n items that every common item makes most probable."""
     codes = [fit.entities.index_of(label) for label in common]
     target, bag = (array[codes].astype(np.float64) for array in predicting_vectors(fit))
-    best, _ = largest_products(target, bag, n + 1)
-    is_other = best != np.arange(len(codes))[:, None]
-    is_other[is_other.all(axis=1), -1] = False
-    return np.asarray(best[is_other]).reshape(len(codes), n)
+    return find_strongest(target, bag, n)
 
 
 def _tabulate(labels: Vocabulary, lists: list[list[Ints]], what: str) -> Table:

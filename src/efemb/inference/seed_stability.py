@@ -195,10 +195,15 @@ def _align(fitted: list[FittedEmbedding]) -> list[Floats]:
 def find_neighbors(vectors: Floats, n: int) -> Ints:
     """The n nearest others of every entity by cosine."""
     unit = unit_rows(vectors)
-    nearest, _ = largest_products(unit, unit, n + 1)
-    itself = nearest == np.arange(len(unit))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # many vectors have the same direction
-    return np.asarray(nearest[~itself]).reshape(len(unit), n)
+    return find_strongest(unit, unit, n)
+
+
+def find_strongest(target: Floats, bag: Floats, n: int) -> Ints:
+    """The n others with the largest inner product with every entity of `bag`."""
+    best, _ = largest_products(target, bag, n + 1)
+    itself = best == np.arange(len(bag))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # not among its own best: drop the last of them
+    return np.asarray(best[~itself]).reshape(len(bag), n)
 
 
 def measure_overlap(left: Ints, right: Ints) -> Floats:

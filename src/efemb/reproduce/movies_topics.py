@@ -12,6 +12,7 @@ from scipy.stats import false_discovery_control, hypergeom
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
+from efemb.evaluation.comparison import stack_tables
 from efemb.fitted.nearest import largest
 from efemb.fitted.rotation import varimax
 from efemb.plots import topics
@@ -100,7 +101,7 @@ def find_codes(table: Table, labels: Iterable[Any]) -> list[Ints]:
     return [codes[table["topic"] == number] for number in np.unique(table["topic"])]
 
 
-def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Table:
+def tabulate_enrichment(listed: Sequence[Ints], genres: Genres) -> Table:
     """The most significantly enriched genre of each topic."""
     p = genres.p_values(listed)
     rate = genres.discovery_rates(listed)
@@ -109,7 +110,6 @@ def tabulate_enrichment(way: str, listed: Sequence[Ints], genres: Genres) -> Tab
     share = genres.member.mean(axis=0)
     return Table(
         {
-            "list": [way] * len(listed),
             "topic": topics,
             "genre": [genres.names[genre] for genre in first],
             "movies": [
@@ -208,8 +208,8 @@ def report_topics(outcomes: Sequence[Outcome], data: Dataset, out: Results) -> N
     )
     tables = {way: unpack_table(way, first.arrays) for way in WAYS}
     listed = {way: find_codes(table, labels) for way, table in tables.items()}
-    tests = {way: tabulate_enrichment(way, codes, genres) for way, codes in listed.items()}
-    out.write("genres", stack_tables(list(tests.values())))
+    tests = {way: tabulate_enrichment(codes, genres) for way, codes in listed.items()}
+    out.write("genres", stack_tables("list", tests))
     for way, table in tables.items():
         out.write(_file(way), split_years(table))
         _show_topics(way, table, tests[way], out)
@@ -238,13 +238,6 @@ def split_years(table: Table) -> Table:
     years = [year.rstrip(")") if title else "" for title, _, year in titles]
     names = [title or year for title, _, year in titles]
     return Table({"topic": table["topic"], "title": names, "year": years, "value": table["value"]})
-
-
-def stack_tables(tables: Sequence[Table]) -> Table:
-    """Tables with equal columns, stacked."""
-    return Table(
-        {name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns}
-    )
 
 
 def _file(way: str) -> str:
