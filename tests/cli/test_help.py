@@ -68,7 +68,7 @@ def test_version(run) -> None:
     ("arguments", "word"),
     [
         (["simlar"], "similar"),
-        (["similar"], "model"),
+        (["similar"], "MODEL"),
         (["similar", "m", "x", "--wher", "3"], "--where"),
         (["similar", "m", "x", "--n", "0"], "--n"),
         (["similar", "m", "x", "--n", "three"], "--n"),

@@ -41,12 +41,12 @@ def _options(
     """Exponential family embeddings: word embeddings for any data.
 
     \b
-      efemb datasets sample-trips --out trips.csv   get simulated trips to try
-      efemb fit trips.csv --out model               fit a model to a file
-      efemb similar model yogurt                    query it; or complements, ...
-      efemb demo                                    all of this, with a report
+      efemb datasets sample-trips --out trips.csv   write simulated trips
+      efemb fit trips.csv --out model               fit a model to them
+      efemb similar model yogurt                    list similar items
+      efemb demo                                    all of this on real trips
 
-    For examples and all options of a command: efemb COMMAND --help
+    Examples and options of a command: efemb COMMAND --help
     """
 
 

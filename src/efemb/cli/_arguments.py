@@ -14,40 +14,61 @@ from typer.core import TyperCommand
 
 from efemb.errors import ParameterError
 
-Model = Annotated[Path, typer.Argument(help="Folder of a saved model.", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(help="Folder of a saved model.", metavar="MODEL", show_default=False)
+]
 Data = Annotated[
-    Path, typer.Argument(help="CSV, TSV, Parquet, NPY, NPZ or text file.", show_default=False)
+    Path,
+    typer.Argument(
+        help="CSV, TSV, Parquet, NPY, NPZ or text file.", metavar="FILE", show_default=False
+    ),
 ]
 DataFiles = Annotated[
     list[Path],
     typer.Argument(
-        help="CSV, TSV, Parquet, NPY, NPZ or text file; several, a pattern in quotes or a folder "
-        "of Parquet files for transactions; a folder of suite2p.",
+        help="CSV, TSV, Parquet, NPY, NPZ or text file, or a suite2p folder. Transactions may be "
+        "several files, a quoted pattern or a folder of Parquet files.",
+        metavar="FILE",
         show_default=False,
     ),
 ]
 Items = Annotated[
-    list[str], typer.Argument(help="Items, by label or part of a label.", show_default=False)
+    list[str],
+    typer.Argument(help="Items, by label or part of a label.", metavar="ITEM", show_default=False),
 ]
 Members = Annotated[
-    list[str], typer.Argument(help="Items, with amounts: beer=2 chips.", show_default=False)
+    list[str],
+    typer.Argument(
+        help="Items, optionally with amounts: beer=2 chips.",
+        metavar="ITEM[=AMOUNT]",
+        show_default=False,
+    ),
 ]
 MaybeData = Annotated[
     Path | None,
-    typer.Option(help="Data behind the model; adds counts and lift.", metavar="FILE"),
+    typer.Option(help="Data that the model was fitted to; adds counts and lift.", metavar="FILE"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 Number = Annotated[
     int, typer.Option("--n", "-n", help="Number of items to show.", min=1, metavar="N")
 ]
-Which = Annotated[str, typer.Option(help="Vectors: auto, rho, alpha or both.", metavar="NAME")]
+Which = Annotated[
+    str, typer.Option(help="Vectors to use: auto, rho, alpha or both.", metavar="NAME")
+]
 MinSupport = Annotated[
     int | None,
-    typer.Option(help="With --data: at least N baskets with both items.", min=0, metavar="N"),
+    typer.Option(
+        help="With --data: only pairs that occur together in at least N baskets.",
+        min=0,
+        metavar="N",
+    ),
 ]
 Direction = Annotated[
     str,
-    typer.Option(help="given (the item is in the basket) or symmetric.", metavar="NAME"),
+    typer.Option(
+        help="given (the item is in the basket) or symmetric (mean of both directions).",
+        metavar="NAME",
+    ),
 ]
 Rarest = Annotated[
     int,
@@ -62,7 +83,7 @@ Rarest = Annotated[
 Basket = Annotated[
     list[str] | None,
     typer.Option(
-        help="Column that identifies the basket: order, trip, user; repeat if several do.",
+        help="Column that identifies the basket (order, trip, user); repeat if it takes several.",
         metavar="COLUMN",
     ),
 ]
@@ -70,7 +91,8 @@ Item = Annotated[
     str | None, typer.Option(help="Column that identifies the item.", metavar="COLUMN")
 ]
 Count = Annotated[
-    str | None, typer.Option(help="Column of counts; none counts each line as 1.", metavar="COLUMN")
+    str | None,
+    typer.Option(help="Column of counts; 'none' counts each line as 1.", metavar="COLUMN"),
 ]
 LayoutName = Annotated[
     str | None,
@@ -91,8 +113,8 @@ Rows = Annotated[
     list[str] | None,
     typer.Option(
         "--row",
-        help="Column that identifies the customer, such as household: learn its vectors and "
-        "history; repeat for several.",
+        help="Column that identifies the customer, such as household: learn customer vectors and "
+        "use purchase histories; repeat for several.",
         metavar="COLUMN",
     ),
 ]
@@ -102,14 +124,14 @@ Week = Annotated[
 Price = Annotated[
     str | None,
     typer.Option(
-        help="Column of the amount paid for a line: learn elasticities by week; needs --week.",
+        help="Column of the amount paid per line: learn price elasticities; needs --week.",
         metavar="COLUMN",
     ),
 ]
 Features = Annotated[
     Path | None,
     typer.Option(
-        help="Table with one line per item (department, brand): learn vectors of features.",
+        help="Table with one line per item (department, brand): items share vectors by feature.",
         metavar="FILE",
     ),
 ]
@@ -132,9 +154,7 @@ Positions = Annotated[
 ]
 Transpose = Annotated[
     bool,
-    typer.Option(
-        "--transpose", help="The array is neurons x frames: a row per column of the model."
-    ),
+    typer.Option("--transpose", help="The array is neurons x frames, not frames x neurons."),
 ]
 Lower = Annotated[bool, typer.Option("--lower", help="Text: convert words to lower case.")]
 Encoding = Annotated[
@@ -145,11 +165,13 @@ Strict = Annotated[
 ]
 MaxIter = Annotated[
     int | None,
-    typer.Option(help="Maximum number of passes; by default the model's.", min=1, metavar="N"),
+    typer.Option(
+        help="Maximum number of passes; by default that of the model.", min=1, metavar="N"
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Random seed.", min=0, metavar="N")]
 Jobs = Annotated[int, typer.Option(help="Number of threads; -1 uses every core.", metavar="N")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress progress bars and remarks.")]
 
 # Old spellings, which work until version 0.4.
 RENAMED: Final = {"--number": "--n"}

@@ -41,14 +41,14 @@ def command(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Name of a model; repeat for several; by default inferred.", metavar="NAME"
+            help="Name of a model; repeat for several; inferred by default.", metavar="NAME"
         ),
     ] = None,
     components: Annotated[
         list[int] | None,
         typer.Option(
             *("--components", "-k"),
-            help="Length of the vectors; repeat; by default 5, 20 and 50.",
+            help="Length of the vectors; repeat for several; by default 5, 20 and 50.",
             min=1,
             metavar="K",
         ),
@@ -65,7 +65,7 @@ def command(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Metric to compare by: recall@10, ndcg@10, mrr@100, ...; by default as above.",
+            help="Metric to compare by, such as recall@10, ndcg@10 or mrr@100.",
             metavar="NAME",
         ),
     ] = None,
@@ -81,10 +81,11 @@ def command(
 ) -> None:
     """Fit models of several sizes and compare them.
 
-    All are scored on the same held-out entries; differences are relative to the best, with errors
-    over rows. Counts are scored by log-probability per unit (higher is better), real numbers by
-    squared error (lower). For counts, recall@10, nDCG@10 and MRR@100 rank the held-out item among
-    those that are not in its basket; --metric compares by one of them.
+    All models are scored on the same held-out entries. Differences are relative to the best model,
+    with standard errors clustered by row. Counts are scored by log-probability per unit (higher is
+    better), real numbers by squared error (lower is better). For counts, recall@10, nDCG@10 and
+    MRR@100 rank the held-out item among all items outside its basket; --metric compares by one of
+    them.
 
     \b
       efemb compare trips.csv --model p-emb --model ap-emb -k 10 -k 50

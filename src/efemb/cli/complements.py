@@ -20,11 +20,11 @@ def command(
     skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
-    """List what an item in a basket makes more likely.
+    """List the items that an item in a basket makes more likely.
 
     Items are ranked by the inner product rho . alpha, which is large for complements. With --data,
-    items that are bought together significantly more often than by chance come first, and the
-    others are marked.
+    items that are bought together significantly more often than expected by chance come first; the
+    others are marked as unclear.
 
     \b
       efemb complements model milk

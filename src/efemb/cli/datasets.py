@@ -22,10 +22,12 @@ TEXT = ".txt"
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(help="Data set to fetch; by default, list them all.")
+        str | None,
+        typer.Argument(help="Data set to fetch; by default, list all.", metavar="NAME"),
     ] = None,
     data_home: Annotated[
-        Path | None, typer.Option(help="Folder of data sets; default: EFEMB_DATA.")
+        Path | None,
+        typer.Option(help="Folder of data sets; by default $EFEMB_DATA.", metavar="FOLDER"),
     ] = None,
     download: Annotated[bool, typer.Option(help="Download missing files into the cache.")] = True,
     out: Annotated[
@@ -33,7 +35,8 @@ def command(
         typer.Option(
             "--out",
             "-o",
-            help="Write it for efemb fit: CSV or TSV; TXT for text. Positions go to a second file.",
+            help="File to write as input for efemb fit: CSV, TSV, or TXT for text. Positions "
+            "go to a second file.",
             metavar="FILE",
         ),
     ] = None,
@@ -43,9 +46,9 @@ def command(
 
     \b
       efemb datasets
-      efemb datasets sample-trips --out trips.csv    simulated, without internet
+      efemb datasets sample-trips --out trips.csv    simulated; works offline
       efemb datasets groceries
-      efemb datasets groceries --out trips.csv    a file for efemb fit
+      efemb datasets groceries --out trips.csv       a file for efemb fit
     """
     from efemb.datasets.catalog import fetch, list_datasets
 

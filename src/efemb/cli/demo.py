@@ -74,20 +74,20 @@ def command(
     seed: of.Seed = 0,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Report to write, a single HTML file.", metavar="FILE"),
+        typer.Option("--out", "-o", help="Report to write: a single HTML file.", metavar="FILE"),
     ] = Path("efemb-demo.html"),
     data_home: Annotated[
         Path | None,
-        typer.Option(help="Folder of data sets; default: EFEMB_DATA.", metavar="FOLDER"),
+        typer.Option(help="Folder of data sets; by default $EFEMB_DATA.", metavar="FOLDER"),
     ] = None,
     quiet: of.Quiet = False,
     as_json: of.Json = False,
 ) -> None:
     """Fit real shopping trips and write a report.
 
-    Scores held-out trips against popularity, then lists similar items, complements, substitutes
-    and topics; the report adds pictures. The page beside it shows all items in a browser: search,
-    click, fill a basket. Takes about three minutes on two cores.
+    Scores held-out trips against popularity, then lists similar items, complements, substitutes and
+    topics. Writes a report with figures, and an explorer page of all items. Takes about three
+    minutes on two cores.
 
     \b
       efemb demo

@@ -13,15 +13,27 @@ from efemb.cli._output import echo, remark, show, show_json
 
 
 def command(
-    a: of.Model,
-    b: Annotated[Path, typer.Argument(help="Folder of the other model.", show_default=False)],
+    a: Annotated[
+        Path, typer.Argument(help="Folder of a saved model.", metavar="A", show_default=False)
+    ],
+    b: Annotated[
+        Path, typer.Argument(help="Folder of the other model.", metavar="B", show_default=False)
+    ],
     again_a: Annotated[
         list[Path] | None,
-        typer.Option("--again-a", help="The first with another seed; repeat.", metavar="FOLDER"),
+        typer.Option(
+            "--again-a",
+            help="Another fit of A with a different seed; repeat for several.",
+            metavar="FOLDER",
+        ),
     ] = None,
     again_b: Annotated[
         list[Path] | None,
-        typer.Option("--again-b", help="The other with another seed; repeat.", metavar="FOLDER"),
+        typer.Option(
+            "--again-b",
+            help="Another fit of B with a different seed; repeat for several.",
+            metavar="FOLDER",
+        ),
     ] = None,
     n: Annotated[
         int, typer.Option("--n", "-n", help="Neighbors per item.", min=1, metavar="N")
@@ -31,9 +43,9 @@ def command(
 ) -> None:
     """Show what differs between two models.
 
-    Compares the nearest neighbors and complements of the items in both models, such as models of
-    two stores or two seasons, and lists the largest changes first. Fits of the same data differ by
-    their seeds: --again-a and --again-b distinguish such differences from changes.
+    Compares the nearest neighbors and complements of the items that both models contain, such as
+    models of two stores or two seasons, and lists the largest changes first. Fits to the same data
+    also differ, by their random seeds: --again-a and --again-b account for this.
 
     \b
       efemb diff summer winter
@@ -57,7 +69,7 @@ def command(
         return
     echo(repr(changes))
     if len(first) == len(second) == 1:
-        remark("--again-a and --again-b take models of the same data with other seeds")
+        remark("to see which changes exceed those between seeds, pass --again-a and --again-b")
     for name, table in tables.items():
         if table is not None:
             echo(f"\n{name}")

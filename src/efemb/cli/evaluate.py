@@ -40,7 +40,7 @@ def command(
     data: of.Data,
     train: Annotated[
         Path | None,
-        typer.Option(help="Training data; adds a model without context.", metavar="FILE"),
+        typer.Option(help="Training data; adds a comparison with popularity.", metavar="FILE"),
     ] = None,
     protocol: Annotated[
         str, typer.Option(help="leave-one-out, or leave-fold-out (arrays).", metavar="NAME")
@@ -57,12 +57,14 @@ def command(
 ) -> None:
     """Score how well a model predicts data.
 
-    Each entry is predicted from its context. Counts are scored by log-probability per unit and by
-    the rank of the item among those that are not in the basket (recall@10, nDCG@10, MRR); real
-    numbers by squared error; text by log-probability per word. --train adds popularity, and the
-    paired difference from it with its error over rows. Items that the model does not know are
-    dropped. Use data that the model was not fitted to. leave-fold-out hides part of the columns,
-    which then count as their means, or as 0 in a model that was not centered.
+    Use data that the model was not fitted to. Each entry is predicted from its context. Counts are
+    scored by log-probability per unit and by the rank of the item among all items outside the
+    basket (recall@10, nDCG@10, MRR), real numbers by squared error, text by log-probability per
+    word. Items that the model does not know are dropped.
+
+    --train adds the score of popularity and the paired difference from it, with a standard error
+    clustered by row. --protocol leave-fold-out hides several columns at a time; hidden columns
+    enter contexts with their means, or with 0 if the model was not centered.
 
     \b
       efemb evaluate model test.csv

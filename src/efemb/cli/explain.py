@@ -14,7 +14,9 @@ from efemb.cli._output import echo, show_json
 
 def command(
     model: of.Model,
-    item: Annotated[str, typer.Argument(help="Item to explain.", show_default=False)],
+    item: Annotated[
+        str, typer.Argument(help="Item to explain.", metavar="ITEM", show_default=False)
+    ],
     context: of.Members,
     skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
@@ -22,8 +24,8 @@ def command(
     """Show what each part of a basket contributes to an item.
 
     The contributions add up exactly to the inner product that determines the mean of the item. For
-    a basket model, lists what each item contributes through the vectors, and its weight in the item
-    pairs.
+    a basket model, the table lists the contribution of each item through the vectors and its weight
+    in the item pairs.
 
     \b
       efemb explain model salsa beer=2 chips

@@ -26,7 +26,7 @@ def command(
     layout: of.Layout,
     test: Annotated[
         Path | None,
-        typer.Option(help="Held-out data; adds their score.", metavar="FILE"),
+        typer.Option(help="Held-out data to score the model on.", metavar="FILE"),
     ] = None,
     groups: Annotated[
         Path | None,
@@ -44,24 +44,35 @@ def command(
     ] = False,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Map: pca, tsne or umap; repeat for several.", metavar="NAME"),
+        typer.Option(
+            help="Projection of the map: pca, tsne or umap; repeat for several.", metavar="NAME"
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Write one self-contained HTML file instead.", metavar="FILE"
+            "--out",
+            "-o",
+            help="Write a self-contained HTML file instead of serving.",
+            metavar="FILE",
         ),
     ] = None,
     bits: Annotated[
-        int, typer.Option(help="With --out: precision of the vectors, 8, 16 or 24.", metavar="N")
+        int,
+        typer.Option(help="With --out: bits per number of the vectors: 8, 16 or 24.", metavar="N"),
     ] = 24,
     host: Annotated[str, typer.Option(help="Address to serve at.", metavar="HOST")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Port; the next free one if in use.", min=0, max=65535, metavar="N")
+        int,
+        typer.Option(
+            help="Port to serve at; if in use, the next free one.", min=0, max=65535, metavar="N"
+        ),
     ] = 8765,
     token: Annotated[
         str | None,
-        typer.Option(help="Needed by browsers; required if HOST is not local.", metavar="TEXT"),
+        typer.Option(
+            help="Secret part of the address; required if HOST is not local.", metavar="TEXT"
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     quiet: of.Quiet = False,
@@ -69,8 +80,8 @@ def command(
 ) -> None:
     """Show a model in the browser: map, relations, baskets, topics.
 
-    Serves the page until interrupted, or writes it to a file that needs no server (up to 20,000
-    items).
+    Serves the page until interrupted. With --out, writes a file that works offline, for up to
+    20,000 items.
 
     \b
       efemb explore model

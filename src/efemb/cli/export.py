@@ -23,7 +23,10 @@ WORD2VEC = (".txt", ".vec", ".bin", ".w2v")
 def command(
     model: of.Model,
     out: Annotated[
-        Path, typer.Argument(help="File to write; a folder for projector.", show_default=False)
+        Path,
+        typer.Argument(
+            help="File to write; a folder for projector.", metavar="OUT", show_default=False
+        ),
     ],
     form: Annotated[
         str | None,
@@ -36,7 +39,7 @@ def command(
     which: of.Which = "auto",
     space: Annotated[
         str,
-        typer.Option(help="Replaces spaces in labels of word2vec files.", metavar="TEXT"),
+        typer.Option(help="Replacement for spaces in labels of word2vec files.", metavar="TEXT"),
     ] = "_",
     quiet: of.Quiet = False,
     as_json: of.Json = False,

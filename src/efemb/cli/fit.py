@@ -37,13 +37,13 @@ def command(
     ] = Path("model"),
     model: Annotated[
         str | None,
-        typer.Option(help="One of the models above; by default inferred.", metavar="NAME"),
+        typer.Option(help="One of the models above; inferred by default.", metavar="NAME"),
     ] = None,
     components: Annotated[
         int | None,
         typer.Option(
             *("--components", "-k"),
-            help="Length of the vectors; by default 50 (basket: 100), or what the data support.",
+            help="Length of the vectors; by default 50 (basket: 100), or less for small data.",
             min=1,
             metavar="K",
         ),
@@ -60,11 +60,15 @@ def command(
     lower: of.Lower = False,
     neighbors: Annotated[
         int | None,
-        typer.Option(help="Nearest neurons in a context; by default 10.", min=1, metavar="N"),
+        typer.Option(
+            help="Number of nearest neurons in a context; by default 10.", min=1, metavar="N"
+        ),
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option(help="Words on each side of a word; by default 5.", min=1, metavar="N"),
+        typer.Option(
+            help="Number of context words on each side; by default 5.", min=1, metavar="N"
+        ),
     ] = None,
     min_count: of.Rarest = 5,
     test: Annotated[
@@ -74,7 +78,7 @@ def command(
     store: Annotated[
         Path | None,
         typer.Option(
-            help="Fit out of core: keep the transactions as shards in this folder.",
+            help="Fit out of core: store the transactions as shards in this folder.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -82,12 +86,17 @@ def command(
     replicas: Annotated[
         int | None,
         typer.Option(
-            help="With --cluster: copies of the model to average; by default 8.", min=1, metavar="N"
+            help="With --cluster: number of model replicas to average; by default 8.",
+            min=1,
+            metavar="N",
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="With shards: folder to resume from after a crash.", metavar="FOLDER"),
+        typer.Option(
+            help="With shards: folder of checkpoints; the same command resumes from it.",
+            metavar="FOLDER",
+        ),
     ] = None,
     max_iter: of.MaxIter = None,
     seed: of.Seed = 0,
@@ -99,8 +108,8 @@ def command(
     """Fit a model to a file and save it.
 
     Anything you do not specify is inferred from the data and reported. Transactions have one line
-    per item of a basket (or, with --layout lines, one line per basket), an array has one row per
-    time or user, text has one document per line.
+    per item of a basket (or, with --layout lines, one line per basket), arrays one row per frame or
+    user, and text one document per line.
 
     \b
       efemb fit trips.csv --out model
@@ -117,7 +126,7 @@ def command(
       efemb fit corpus.txt.gz --model cbow --window 5
       efemb fit "lines/*.parquet" --store shards --cluster local:4
 
-    Transactions that would not fit into memory are kept as shards on disk and fitted from there.
+    Transactions that would not fit into memory are stored as shards on disk and fitted from there.
 
     \b
     Models:

@@ -15,7 +15,7 @@ OF_VECTORS = ("passes", "seconds", "best_validation")  # of which a mixture has 
 
 
 def command(model: of.Model, as_json: of.Json = False) -> None:
-    """Show what a saved model consists of.
+    """Show the ingredients, sizes and history of a saved model.
 
     \b
       efemb info model

@@ -34,7 +34,10 @@ def command(
     model: of.Model,
     kind: Annotated[
         str,
-        typer.Argument(help="map, history, topics, relations, similarity, weights or reliability."),
+        typer.Argument(
+            help="map, history, topics, relations, similarity, weights or reliability.",
+            metavar="KIND",
+        ),
     ] = "map",
     out: Annotated[
         Path, typer.Option("--out", "-o", help="PNG, SVG or PDF file to write.", metavar="FILE")
@@ -49,7 +52,10 @@ def command(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="relations: baskets to check substitutes against.", metavar="FILE"),
+        typer.Option(
+            help="relations: baskets that the model was fitted to; confirms substitutes.",
+            metavar="FILE",
+        ),
     ] = None,
     basket: of.Basket = None,
     item_column: of.Item = None,

@@ -19,12 +19,12 @@ def command(
     n: of.Number = 10,
     new: Annotated[
         bool,
-        typer.Option("--new", help="Only items not in the context: complete a basket."),
+        typer.Option("--new", help="Only items outside the basket, to complete it."),
     ] = False,
     row: Annotated[
         list[str] | None,
         typer.Option(
-            help="Customer or time, for models that use it: household=1234; repeat for several.",
+            help="Customer or time, if the model uses it: household=1234; repeat for several.",
             metavar="COLUMN=VALUE",
         ),
     ] = None,
@@ -33,7 +33,7 @@ def command(
     skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
-    """List what fits a basket, or a gap between words.
+    """List the items that fit a basket, or a gap between words.
 
     \b
       efemb predict model beer=2 chips --new

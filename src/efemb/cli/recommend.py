@@ -19,15 +19,15 @@ def command(
     model: of.Model,
     data: Annotated[
         Path,
-        typer.Option(help="What each customer has: a file as for fit.", metavar="FILE"),
+        typer.Option(help="Rows to recommend for, in the format of efemb fit.", metavar="FILE"),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write a CSV file instead.", metavar="FILE"),
+        typer.Option("--out", "-o", help="CSV file to write instead of printing.", metavar="FILE"),
     ] = None,
     n: of.Number = 10,
     include_seen: Annotated[
-        bool, typer.Option("--include-seen", help="Also list what a customer has already.")
+        bool, typer.Option("--include-seen", help="Also list items that are already in the row.")
     ] = False,
     *,
     filters: of.Filters,
@@ -37,8 +37,8 @@ def command(
 ) -> None:
     """List the best items for every row of a file.
 
-    A row is a basket, a customer or an order. The score of counts is the probability that the item
-    is the next one. Items that the model does not know are dropped.
+    A row is a basket, an order or a customer. For counts, the score is the probability that the
+    item is the next one. Items that the model does not know are dropped.
 
     \b
       efemb recommend model --data new-trips.csv --out recommendations.csv

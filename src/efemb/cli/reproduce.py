@@ -12,23 +12,29 @@ from efemb.cli._output import echo, remark, show_json
 
 
 def command(
-    studies: Annotated[list[str], typer.Argument(help="movies, baskets, neurons, text, or all.")],
-    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the report.")] = Path(
-        "reproduction"
-    ),
+    studies: Annotated[
+        list[str],
+        typer.Argument(help="movies, baskets, neurons, text, or all.", metavar="STUDY"),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables, figures and the report.", metavar="FOLDER")
+    ] = Path("reproduction"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="A minute per study: fewer models, rows, passes.")
+        bool,
+        typer.Option("--quick", help="One minute per study, with fewer models, rows and passes."),
     ] = False,
     seed: Annotated[
-        list[int] | None, typer.Option(help="Random seed; repeat for several splits.", min=0)
+        list[int] | None,
+        typer.Option(help="Random seed; repeat for several splits.", min=0, metavar="N"),
     ] = None,
     literal: Annotated[
         bool,
-        typer.Option("--literal", help="Movies: the paper's sampling and split to the letter."),
+        typer.Option("--literal", help="Movies: sample and split exactly as the paper states."),
     ] = False,
     jobs: of.Jobs = -1,
     data_home: Annotated[
-        Path | None, typer.Option(help="Folder of data sets; default: EFEMB_DATA.")
+        Path | None,
+        typer.Option(help="Folder of data sets; by default $EFEMB_DATA.", metavar="FOLDER"),
     ] = None,
     as_json: of.Json = False,
 ) -> None:

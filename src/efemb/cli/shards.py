@@ -19,6 +19,7 @@ def command(
         typer.Argument(
             help="CSV, TSV or Parquet files of transactions, a pattern in quotes, or a folder of "
             "Parquet files.",
+            metavar="FILE",
             show_default=False,
         ),
     ],
@@ -52,8 +53,8 @@ def command(
 ) -> None:
     """Read transactions of any size into a store of shards on disk.
 
-    Memory is bounded by the largest shard. The lines of a basket may be in any number of files.
-    An interrupted preparation resumes if the command is repeated.
+    Memory is bounded by the largest shard. The lines of a basket may be spread over any number of
+    files. If the command is interrupted, repeat it to resume.
 
     \b
       efemb shards "lines/*.parquet" --basket order --item sku --out store

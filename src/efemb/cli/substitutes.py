@@ -23,16 +23,18 @@ def command(
     min_support: of.MinSupport = None,
     apart: Annotated[
         bool,
-        typer.Option("--apart", help="Include unclear cases and items apart for other reasons."),
+        typer.Option(
+            "--apart", help="Also list unclear pairs, and items bought apart for other reasons."
+        ),
     ] = False,
     skip_unknown: of.SkipUnknown = False,
     as_json: of.Json = False,
 ) -> None:
-    """List what replaces an item.
+    """List the substitutes of an item.
 
-    Substitutes fit the same baskets but lower each other's rho . alpha. The vectors alone only
-    suggest them; with --data, only items that are significantly less often bought together than
-    by chance are listed.
+    Substitutes fit the same baskets, but have a small inner product rho . alpha. The vectors alone
+    only suggest candidates. With --data, the answer contains only items that are bought together
+    significantly less often than expected by chance.
 
     \b
       efemb substitutes model milk --data trips.csv

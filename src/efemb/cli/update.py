@@ -26,7 +26,7 @@ def command(
         typer.Option(
             "--out",
             "-o",
-            help="Folder for the result; by default MODEL is replaced.",
+            help="Folder for the result; by default, MODEL is replaced.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Train a saved model on further data.
 
-    Each pass continues from the vectors of the model, and counts of items add up. New items are
-    added to the model; words that a text model does not know are ignored.
+    Each pass continues from the vectors of the model, and item counts add up. New items are added
+    to the model; words that a text model does not know are ignored.
 
     \b
       efemb update model january.csv
