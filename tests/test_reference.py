@@ -82,6 +82,46 @@ def test_every_public_name_says_what_it_is() -> None:
     assert not silent
 
 
+STATE_EVERY_DEFAULT = (
+    "data",
+    "engine",
+    "estimators",
+    "inference",
+    "model",
+    "simulation",
+    "storage",
+)
+
+
+def stated_defaults(text: str) -> dict[str, str]:
+    """Default of each parameter as the help of a class or function states it, else empty."""
+    section = text.partition("\nParameters\n----------\n")[2]
+    section = re.split(r"\n\n\w+\n---", section)[0]
+    entries: dict[str, str] = {}
+    for names, kind in re.findall(r"^(\w+(?:, \w+)*) : (.*)$", section, re.MULTILINE):
+        default = kind.partition("default=")[2]
+        split = names.split(", ")
+        defaults = re.split(r" and |, ", default) if len(split) > 1 else [default]
+        defaults *= len(split) if len(defaults) == 1 else 1
+        entries.update(zip(split, defaults, strict=True))
+    return entries
+
+
+@pytest.mark.parametrize(("home", "name"), reference())
+def test_help_states_the_defaults_of_parameters(home: str, name: str) -> None:
+    value = public(home)[name]
+    stated = stated_defaults(inspect.getdoc(value) or "")
+    if not stated or (isinstance(value, type) and issubclass(value, efemb.Embedding)):
+        return
+    parameters = inspect.signature(value).parameters
+    assert set(stated) <= set(parameters)
+    every = value.__module__.split(".")[1] in STATE_EVERY_DEFAULT
+    for parameter in parameters.values():
+        default, text = parameter.default, stated.get(parameter.name)
+        if default not in (inspect.Parameter.empty, None) and (text or every):
+            assert ast.literal_eval(text or "None") == default, parameter
+
+
 OPTIONS = {kind.__name__: kind for kind in (Options, PairOptions, PageOptions, ServedPageOptions)}
 
 

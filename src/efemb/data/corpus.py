@@ -194,9 +194,9 @@ class Corpus:
 
         Parameters
         ----------
-        test, validation : float or int
+        test, validation : float or int, default=0.05 and 0.0
             Fractions in [0, 1), or whole numbers of documents (1 or more).
-        seed : int
+        seed : int, default=0
 
         Examples
         --------
@@ -230,7 +230,7 @@ class Corpus:
         ----------
         threshold : float
             A positive number; word2vec uses 1e-3, and 1e-5 for large corpora.
-        seed : int
+        seed : int, default=0
         """
         if not (isinstance(threshold, numbers.Real) and 0 < threshold < np.inf):
             raise ParameterError(f"threshold={threshold!r} must be a positive number, such as 1e-3")

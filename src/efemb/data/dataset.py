@@ -274,11 +274,11 @@ class Dataset:
 
         Parameters
         ----------
-        test, validation : float or int
+        test, validation : float or int, default=0.05 and 0.0
             Fractions in [0, 1), or whole numbers of rows (entries, blocks, groups, times).
-        seed : int
+        seed : int, default=0
             Random seed; unused if `by="time"`.
-        by : {"rows", "entries", "blocks", "time", "groups"}
+        by : {"rows", "entries", "blocks", "time", "groups"}, default="rows"
             What stays together: single rows; single entries, so that every part has all rows;
             stretches of consecutive rows (for `Lagged`); the last rows, or times, for the test
             part; or all rows of a group. `efemb.data.split` explains each of them.

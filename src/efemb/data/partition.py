@@ -37,11 +37,11 @@ def split(
     Parameters
     ----------
     data : Dataset
-    test, validation : float or int
+    test, validation : float or int, default=0.05 and 0.0
         Fractions in [0, 1), or whole numbers of rows (entries, blocks, groups, times), 1 or more.
-    seed : int
+    seed : int, default=0
         Random seed; `by="time"` has no use for it.
-    by : {"rows", "entries", "blocks", "time", "groups"}
+    by : {"rows", "entries", "blocks", "time", "groups"}, default="rows"
         "rows": single rows.
         "entries": every part has all rows. Sparse: the non-zero entries are divided, so a held-out
         entry is absent (zero) from the training part. Dense: the observed entries are divided (as

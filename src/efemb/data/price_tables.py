@@ -70,7 +70,7 @@ def prices(
         Column of the amount paid for the line, after discounts.
     by : str
         Column of the week (or store, or day) of the line, a row column of the data.
-    item : str
+    item : str, default="item"
         Column of the item.
     count : str, optional
         Column of the units of the line; by default 1.
@@ -80,7 +80,7 @@ def prices(
     entities : Dataset, Vocabulary or sequence of labels, optional
         Items of the tables, in their order: those of the data that the tables are for. By default
         all items of the lines. Lines of other items are dropped and counted.
-    on_bad : {"error", "drop"}
+    on_bad : {"error", "drop"}, default="error"
         What to do with lines without a positive number of units, a positive and finite price or
         a week, or with a negative discount: raise an error, or drop and count them.
 

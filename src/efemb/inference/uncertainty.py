@@ -135,7 +135,7 @@ class Laplace:
         ----------
         n, m : labels (indices if the model has none), or lists of them
             Either may be a list, or both of the same length.
-        level : float
+        level : float, default=0.95
             Coverage probability.
 
         Returns

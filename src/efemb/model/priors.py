@@ -62,7 +62,7 @@ class Normal(Prior):
 
     Parameters
     ----------
-    precision : float or "auto"
+    precision : float or "auto", default=1.0
         "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
     """
 
@@ -145,7 +145,7 @@ class HalfNormal(Prior):
 
     Parameters
     ----------
-    precision : float or "auto"
+    precision : float or "auto", default=1.0
         "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
     """
 

@@ -50,6 +50,14 @@ class All(Zeros):
     ----------
     weight : float, default=1.0
         Weight of a zero in the objective; 0.1 is the paper's "dw".
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> model = efemb.PoissonEmbedding(2, zeros=All(0.1), random_state=0).fit(trips)
+    >>> model.gradient_
+    'exact'
     """
 
     gradient = "exact"
@@ -63,17 +71,27 @@ class Sampled(Zeros):
 
     Parameters
     ----------
-    n : int
+    n : int, default=1024
         Entities drawn for a minibatch, or for each row.
-    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
-        Inclusion probabilities are proportional to it, mixed with one half of the uniform
-        distribution so that no entity stays unvisited for long.
-    weight : float
+    distribution : str or array of N numbers, default="popularity"
+        Distribution of the draws: "popularity" (in proportion to the counts), "smoothed" or "sqrt"
+        (to the counts to the power of 3/4 or 1/2), "uniform", or numbers, which need not add up
+        to 1. It is mixed with the uniform distribution in equal parts, so that no entity stays
+        unvisited for long.
+    weight : float, default=1.0
         Weight of a zero in the objective.
-    per : {"batch", "row"}
+    per : {"batch", "row"}, default="batch"
         "batch" draws `n` entities for a minibatch, which all its rows share: matrix products.
         "row" draws `n` entities for each row, anew in every iteration, as the paper does with
         n = 10; a drawn entity that is not zero in the row counts only as the positive it is.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> model = efemb.PoissonEmbedding(2, zeros=Sampled(2, per="row"), random_state=0).fit(trips)
+    >>> model.gradient_
+    'unbiased'
     """
 
     gradient = "unbiased"
@@ -115,12 +133,22 @@ class NegativeSampling(Zeros):
     ----------
     n : int, default=10
         Draws for each positive.
-    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
-        Distribution of the draws: proportional to the counts, uniform, or proportional to the
-        counts to the power of 1/2 or 3/4. Numbers need not add up to 1.
+    distribution : str or array of N numbers, default="popularity"
+        Distribution of the draws: "popularity" (in proportion to the counts), "smoothed" or "sqrt"
+        (to the counts to the power of 3/4 or 1/2), "uniform", or numbers, which need not add up
+        to 1.
     shared : bool, default=True
         For skip-gram on text: True draws `n` words for each word, which all words around it
         share; False draws them anew for each of those, as word2vec does.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> zeros = NegativeSampling(5, "smoothed")
+    >>> model = efemb.SkipGram(4, zeros=zeros, min_count=1, random_state=0).fit(text)
+    >>> model.gradient_
+    'biased'
     """
 
     gradient = "biased"
@@ -160,9 +188,18 @@ class NoiseContrastive(NegativeSampling):
     ----------
     n : int, default=10
         Draws for each word, or for each unit of a row.
-    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
-        Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
-        power of 1/2 or 3/4. Numbers need not add up to 1.
+    distribution : str or array of N numbers, default="popularity"
+        Distribution of the draws: "popularity" (in proportion to the counts), "smoothed" or "sqrt"
+        (to the counts to the power of 3/4 or 1/2), "uniform", or numbers, which need not add up
+        to 1.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> zeros = NoiseContrastive(5)
+    >>> efemb.CBOW(4, zeros=zeros, min_count=1, random_state=0).fit(text).solver_
+    'windows'
     """
 
     of_softmax = True
@@ -183,9 +220,18 @@ class SampledSoftmax(NegativeSampling):
     ----------
     n : int, default=10
         Draws for each word, or for each minibatch of rows.
-    distribution : {"popularity", "uniform", "sqrt", "smoothed"} or array of N numbers
-        Of the draws: in proportion to the counts, equal, or in proportion to the counts to the
-        power of 1/2 or 3/4. Numbers need not add up to 1.
+    distribution : str or array of N numbers, default="popularity"
+        Distribution of the draws: "popularity" (in proportion to the counts), "smoothed" or "sqrt"
+        (to the counts to the power of 3/4 or 1/2), "uniform", or numbers, which need not add up
+        to 1.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> zeros = SampledSoftmax(3)
+    >>> efemb.CategoricalEmbedding(2, zeros=zeros, random_state=0).fit(trips).solver_
+    'rows'
     """
 
     of_softmax = True
@@ -201,6 +247,14 @@ class Hierarchical(Zeros):
 
     Categorical words in a `Window`; exact for its own model. Row i of the predicting vectors
     belongs to inner node i of the tree, not to a word; the last row is unused.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> model = efemb.CBOW(4, zeros=Hierarchical(), min_count=1, random_state=0).fit(text)
+    >>> model.gradient_
+    'exact'
     """
 
     gradient = "exact"

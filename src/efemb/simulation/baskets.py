@@ -40,10 +40,10 @@ def simulate_baskets(
         per basket.
     n_topics : int, optional
         Number of topics; by default the square root of `n_entities`.
-    exponent : float
+    exponent : float, default=1.0
         Exponent of the Zipf law: the share of the r-th item is proportional to
         (r + 10)^-exponent.
-    seed : int
+    seed : int, default=0
         Random seed.
 
     Returns

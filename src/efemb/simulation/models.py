@@ -84,24 +84,24 @@ def simulate(  # noqa: PLR0913 - every size of the data is its own keyword
 
     Parameters
     ----------
-    model : str or Spec
+    model : str or Spec, default="p-emb"
         "g-emb", "ng-emb", "p-emb", "ap-emb", "b-emb", "categorical" or "negative-binomial".
     n_rows, n_entities, n_components : int
         Numbers T of rows, N of entities and K of components.
-    seed : int or Generator
+    seed : int or Generator, default=0
         The same seed gives the same data.
     row_size : float, optional
         Average sum of a row of counts or of zeros and ones; by default min(8, N / 3) if the
         context is a basket, else 0.3 N.
-    strength : float
+    strength : float, default=1.0
         Strength of the effects of contexts; 1 gives a clear signal and stable draws.
-    sweeps : int
+    sweeps : int, default=8
         Number of Gibbs sweeps, if the sampler needs them.
-    n_dims : int
+    n_dims : int, default=1
         Numbers D per observation.
     positions : array (N, p), optional
         For contexts of neighbors; by default uniform in a cube.
-    dtype : {"float64", "float32"}
+    dtype : {"float64", "float32"}, default="float64"
         Precision of the data.
     **ingredients
         As in `Embedding`: context, family, link, prior, ... replace those of `model`.

@@ -66,15 +66,15 @@ def simulate_zebrafish(
 
     Parameters
     ----------
-    n_neurons, n_frames : int
+    n_neurons, n_frames : int, default=10000 and 3000
         Numbers of neurons and frames; by default those of the paper's recording.
-    n_fields : int
+    n_fields : int, default=400
         Number of fields: more than the components of a factor analysis, as in a brain.
-    width : float
+    width : float, default=30.0
         Typical radius of a field, in micrometers; the brain is about 700 long.
-    seed : int
+    seed : int, default=0
         Random seed.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

@@ -75,11 +75,11 @@ def simulate_shop(
 
     Parameters
     ----------
-    n_trips, n_households, n_weeks : int
+    n_trips, n_households, n_weeks : int, default=3000, 100, 26
         Sizes.
-    elasticity : float
+    elasticity : float, default=-2.0
         Of the units of a product with respect to its price.
-    seed : int
+    seed : int, default=0
         The same seed gives the same shop.
 
     Returns

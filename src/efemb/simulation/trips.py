@@ -64,18 +64,18 @@ def simulate_iri(
 
     Parameters
     ----------
-    n_rows, n_entities : int
+    n_rows, n_entities : int, default=137632 and 7903
         Numbers of trips and items; by default those of the paper.
-    n_components : int
+    n_components : int, default=20
         Length K of the true vectors.
     n_lines : int, optional
         Distinct items summed over all trips, by default seven per trip; the paper does not report
         it.
-    strength : float
+    strength : float, default=1.0
         Approximate standard deviation of rho_n . alpha_m.
-    seed : int
+    seed : int, default=0
         Random seed.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

@@ -94,7 +94,7 @@ def guess_contents(
     basket, item, count : str, optional
         Columns that you specify are not inferred; `count="none"` counts each line as 1, and
         several columns may identify a basket.
-    encoding : str
+    encoding : str, default="utf-8"
         Text encoding.
     layout : {"table", "lines", "matrix", "text"}, optional
         What the file holds: a table with one line per item of a basket, a basket per line, a

@@ -64,7 +64,7 @@ def read_matrix(
     separator : str, optional
         Field separator. By default it is inferred from the first lines: comma, semicolon, tab or
         vertical bar. Unless it is a comma, numbers may have decimal commas.
-    encoding : str
+    encoding : str, default="utf-8"
         Text encoding.
 
     Returns

@@ -43,9 +43,9 @@ def read_traces(
         Coordinates in the same unit, all distinct; files as above.
     neurons : int, optional
         Number of neurons to draw at random (the paper uses 10,000 of 200,000); default all.
-    seed : int
+    seed : int, default=0
         Random seed of the draw.
-    neurons_first : bool
+    neurons_first : bool, default=True
         Whether a row of `traces` is a neuron (suite2p, CaImAn) rather than a frame (NWB).
 
     Returns
@@ -132,18 +132,18 @@ def read_suite2p(
     ----------
     folder : path
         Folder of one plane (with F.npy), or the folder `suite2p` of a recording with all planes.
-    cells_only : bool
+    cells_only : bool, default=True
         Drop regions that suite2p (or the user, in its interface) did not classify as a cell; needs
         iscell.npy.
     neurons : int, optional
         Number of cells to draw at random, as in the paper; default all.
-    seed : int
+    seed : int, default=0
         Random seed of the draw.
-    neuropil : float
+    neuropil : float, default=0.0
         Fraction of the surrounding fluorescence (Fneu.npy) to subtract; suite2p uses 0.7.
-    plane_distance : float
+    plane_distance : float, default=1.0
         Distance between planes, in pixels; used only if there are several.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

@@ -48,7 +48,7 @@ def read_features(
         The items, in the order of the result. Lines of other items are ignored.
     columns : sequence of str, optional
         The columns to read; by default all but `item`.
-    separator, encoding : optional
+    separator, encoding : str, default=None and "utf-8"
         As in `read_baskets`.
 
     Returns

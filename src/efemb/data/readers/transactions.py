@@ -99,34 +99,34 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         One line per item with a column of the name `item`; all other columns become
         ``data.features``, see `efemb.data.read_features`. Items without a line are missing there
         and counted in ``report["features"]``.
-    layout : {"table", "lines"}
+    layout : {"table", "lines"}, default="table"
         "table": columns, one line per item of a basket. "lines": each line of a file is a basket,
         its items separated by `separator`, by default by commas, semicolons, tabs or bars if the
         first lines have them, otherwise by spaces; baskets are labeled by the number of their
         line, and no columns are named.
     header : sequence of str, optional
         Names of the columns, for CSV and TSV files without a header.
-    returns : {"bad", "net"}
+    returns : {"bad", "net"}, default="bad"
         How to treat negative counts: as bad lines (see `on_bad`), or as returns, which are
         subtracted from the other lines of the same basket and item. Items with no units left are
         dropped.
-    min_count : int
+    min_count : int, default=1
         Drop items that occur in fewer baskets.
     top_n : int, optional
         Keep only the `top_n` remaining items that occur in most baskets (ties: the first by label).
-    min_items_per_basket : int
+    min_items_per_basket : int, default=1
         Then drop baskets with fewer distinct items. The filters run once, in this order, so an
         item may end up in fewer than `min_count` baskets, or in none.
     separator : str, optional
         Field separator. By default it is inferred from the first lines: comma, semicolon, tab or
         vertical bar. Unless it is a comma, numbers may have decimal commas.
-    encoding : str
+    encoding : str, default="utf-8"
         Text encoding, also of a file of `features`.
-    on_bad : {"error", "drop"}
+    on_bad : {"error", "drop"}, default="error"
         What to do with lines that have a missing label (empty, NULL, \N, NaN, <NA>, #N/A), a
         count that is missing, not a number, infinite, not positive or above 2**53, the wrong
         number of fields, or a user (or value of `rows`) that differs from the basket's first.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

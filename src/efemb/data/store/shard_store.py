@@ -68,7 +68,7 @@ class ShardStore:
         Checksum of the contents: equal for stores with the same bits.
     report : dict
         The account of every line: read, stored, and dropped by reason.
-    columns : tuple of str
+    columns : tuple of str, default=()
         Names of the row columns.
     together : str, optional
         Row column whose rows share a shard.

@@ -95,9 +95,9 @@ class Adagrad(FirstOrder):
 
     Parameters
     ----------
-    step : float
+    step : float, default=0.1
         The "Adagrad constant".
-    epsilon : float
+    epsilon : float, default=1e-06
         Prevents full steps for numbers whose gradients were tiny. Here g is the
         gradient of a minibatch, not scaled up to all rows (solver "windows": of a word).
         With about 0.01, entities that were seen only a few times move little, which matters more
@@ -186,7 +186,7 @@ class LBFGS(Optimizer):
 
     Parameters
     ----------
-    memory : int
+    memory : int, default=10
         Number of past steps that shape the curvature.
     """
 

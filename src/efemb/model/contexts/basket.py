@@ -20,21 +20,30 @@ class Basket(Context):
 
     Parameters
     ----------
-    scale : {"total", "items", "none"}
+    scale : {"total", "items", "none"}, default="total"
         Divide the context sum by the sum of the members' values, by their number, or by 1.
-    binary : bool
+    binary : bool, default=False
         Count a member as 1, whatever its value.
-    pseudo_count : float
+    pseudo_count : float, default=0.0
         Added to the divisor: with d the sum or the number of the members, the context is
         ``sum of x_m alpha_m / (d + pseudo_count)``. The smaller the context relative to this
         value, the closer the prediction is to the intercepts. This is
         ``(s + pseudo_count * a_0) / (d + pseudo_count)`` for any default context a_0, since a model
         with alpha_m - a_0 and intercept_n + rho_n . a_0 is the same one.
-    thinning : float
+    thinning : float, default=0.0
         Fraction of the rows, in [0, 1], whose contexts are thinned in each pass of a fit, so that
         the model learns to predict from contexts of any size. A thinned context keeps each member
         with the same probability, drawn for each row log-uniformly between one over the number of
         members and one. Targets are never thinned, and contexts only during a fit.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> context = Basket(scale="items", pseudo_count=1.0)
+    >>> model = efemb.PoissonEmbedding(2, context=context, random_state=0).fit(trips)
+    >>> model.context_sums(trips, ([0], [1])).shape
+    (1, 2)
     """
 
     unnamed = 0.0

@@ -28,8 +28,11 @@ class Explicit(Context):
     indptr : integer array (T N + 1,)
     indices : integer array
         Members of cell c are `indices[indptr[c]:indptr[c + 1]]`.
-    scale, binary
-        As in every context.
+    scale : {"items", "total", "none"}, default="none"
+        Divide the context sum by the number of observed members, by the sum of their values, or
+        by 1.
+    binary : bool, default=False
+        Count a member as 1 where it is not zero, whatever its value.
     edges : tuple of four lists, optional
         In place of `indptr` and `indices`; see `by_labels`.
 
@@ -83,8 +86,8 @@ class Explicit(Context):
             Labels of the rows of the observation and of the member (``Dataset(row_labels=...)``).
         entity, member : array of labels
             Labels of the entities; their numbers if the data have no labels.
-        scale, binary
-            As in every context.
+        scale, binary : str and bool, default="none" and False
+            As in `Explicit`.
 
         Returns
         -------

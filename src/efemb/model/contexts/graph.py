@@ -24,11 +24,24 @@ class Graph(Context):
     ----------
     adjacency : sparse or dense matrix (N, N)
         Non-zero entries are edges. The diagonal must be empty.
-    scale, binary
-        As in every context.
+    scale : {"items", "total", "none"}, default="none"
+        Divide the context sum by the number of observed members, by the sum of their values, or
+        by 1.
+    binary : bool, default=False
+        Count a member as 1 where it is not zero, whatever its value.
     weights : bool, default=False
         Whether members are weighted by their edges: sum of w_nm x_m alpha_m, divided by the sum
         of w_nm with scale "items" and of w_nm x_m with "total", which require weights >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> chain = np.eye(4, k=1) + np.eye(4, k=-1)
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> model = efemb.GaussianEmbedding(2, context=Graph(chain), random_state=0).fit(X)
+    >>> model.conditional(X).shape
+    (60, 4)
     """
 
     def __init__(

@@ -23,17 +23,30 @@ class Lagged(Context):
 
     Parameters
     ----------
-    offsets : sequence of int
+    offsets : sequence of int, default=(-1,)
         Row offsets, negative for the past; 0 is not a lag.
     of : Context, optional
         A context that is fixed for each entity (`Neighbors`, `Graph`): its members are seen at
         each offset, with the scale of `Lagged` itself. By default only the entity itself.
-    include_self : bool
+    include_self : bool, default=True
         Whether the entity's own past and future belong to its context.
-    shared : bool
+    shared : bool, default=False
         Use a single context vector per entity for all offsets, instead of one per offset.
-    scale, binary
-        As in every context.
+    scale : {"items", "total", "none"}, default="none"
+        Divide the context sum by the number of observed members, by the sum of their values, or
+        by 1.
+    binary : bool, default=False
+        Count a member as 1 where it is not zero, whatever its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> wave = np.sin(np.arange(80)[:, None] / 3.0 + np.arange(3))
+    >>> context = efemb.Neighbors(2) + Lagged([-1, -2])
+    >>> model = efemb.GaussianEmbedding(2, context=context, random_state=0).fit(wave)
+    >>> model.alpha_.shape  # at the same time, and at each of two lags
+    (9, 2)
     """
 
     def __init__(

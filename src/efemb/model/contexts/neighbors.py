@@ -29,8 +29,20 @@ class Neighbors(Context):
     positions : array (N, p), optional
         Coordinates of the entities. Without them, and without positions in the data, the
         neighbors are the k entities with the largest absolute correlation.
-    scale, binary
-        As in every context.
+    scale : {"items", "total", "none"}, default="none"
+        Divide the context sum by the number of observed members, by the sum of their values, or
+        by 1.
+    binary : bool, default=False
+        Count a member as 1 where it is not zero, whatever its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efemb
+    >>> places = np.array([[0.0], [1.0], [2.5], [7.0]])
+    >>> bound = Neighbors(1, positions=places).bind(efemb.Dataset(np.ones((2, 4))))
+    >>> bound.lists[0].members.tolist()
+    [1, 0, 1, 2]
     """
 
     def __init__(

@@ -31,26 +31,35 @@ class Window(Context):
 
     Parameters
     ----------
-    size : int
+    size : int, default=5
         Words on each side.
-    scale : {"items", "none", "total"}
+    scale : {"items", "none", "total"}, default="items"
         "items" and "total" take the mean of the context vectors, which usually predicts held-out
         words better; "none" sums them, as in the paper.
-    positional : bool
+    positional : bool, default=False
         Weight the elements of a context vector by its position in the window (the vLBL of Mnih
         and Kavukcuoglu; with the reverse conditional, their ivLBL): s = sum of c_j * alpha_(w_j),
         with a learned c_j for each position j.
-    subsample : float, "auto" or None
+    subsample : float, "auto" or None, default=None
         Drop tokens of frequent words at random, anew in each pass, before windows are formed:
         word2vec's rule with this threshold (1e-3 is usual). Only negative sampling and similar
         methods draw anew; for exact models use `Corpus.subsampled`. "auto" is 1e-3 for texts of at
         least a million words, and no subsampling for shorter ones.
-    shrink : bool
+    shrink : bool, default=False
         For skip-gram with negative sampling or similar methods: draw the size of each window anew
         in each pass, between 1 and `size`, as word2vec does, so that near words count for more.
-    length_offset : bool
+    length_offset : bool, default=False
         For Poisson models: add the logarithm of the document's length to the natural parameter, so
         that the mean is proportional to the length.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 20
+    >>> context = Window(2, scale="none")
+    >>> model = efemb.CBOW(4, context=context, min_count=1, random_state=0).fit(text)
+    >>> model.rho_.shape
+    (7, 4)
     """
 
     reads_text = True

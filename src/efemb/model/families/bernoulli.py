@@ -12,7 +12,13 @@ from efemb.model.links import logistic
 
 
 class Bernoulli(Family):
-    """x | eta ~ Bernoulli(1 / (1 + exp(-eta))), x in {0, 1}."""
+    """x | eta ~ Bernoulli(1 / (1 + exp(-eta))), x in {0, 1}.
+
+    Examples
+    --------
+    >>> Bernoulli().mean(np.array([0.0, 2.0])).round(2)
+    array([0.5 , 0.88])
+    """
 
     support: ClassVar[Interval] = Interval(low=0, high=1, integer=True)
     links = ("identity",)

@@ -16,6 +16,12 @@ class Categorical(Family):
     The log-normalizer couples all entities, so the solvers treat this family separately; the
     elementwise methods below are those of the unnormalized weights exp(eta), whose shares
     are the probabilities.
+
+    Examples
+    --------
+    >>> weight = Categorical().mean(np.log([1.0, 3.0]))
+    >>> weight / weight.sum()
+    array([0.25, 0.75])
     """
 
     support: ClassVar[Interval] = Interval(low=0, integer=True)

@@ -22,10 +22,19 @@ class Gaussian(Family):
 
     Parameters
     ----------
-    sigma2 : float, "learned", "per-entity" or array of shape (N,)
-        Variance of the conditionals. "learned" maximizes the likelihood over it as well;
+    sigma2 : float, "learned", "per-entity" or array of shape (N,), default=1.0
+        Variance of the conditionals. "learned" maximizes the likelihood over it as well.
         "per-entity" learns one for each entity; the variance of all entities counts as one further
         observation of each, so that even a constant entity has one. An array holds known variances.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> X = np.random.default_rng(0).normal(size=(200, 4)) * [1.0, 1.0, 3.0, 3.0]
+    >>> family = Gaussian("per-entity")
+    >>> model = efemb.GaussianEmbedding(1, family=family, random_state=0).fit(X)
+    >>> np.sqrt(model.family_.sigma2).round().tolist()
+    [1.0, 1.0, 3.0, 3.0]
     """
 
     support: ClassVar[Interval] = Interval()

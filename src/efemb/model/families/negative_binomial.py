@@ -19,8 +19,13 @@ class NegativeBinomial(Family):
 
     Parameters
     ----------
-    r : float
+    r : float, default=1.0
         Size (inverse dispersion), fixed; the Poisson is the limit of large r.
+
+    Examples
+    --------
+    >>> NegativeBinomial(2.0).variance_of_mean(np.array([1.0, 10.0]))
+    array([ 1.5, 60. ])
     """
 
     support: ClassVar[Interval] = Interval(low=0, integer=True)

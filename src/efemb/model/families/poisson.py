@@ -11,7 +11,13 @@ from efemb.model.families.base import Family, Interval, safe_exp
 
 
 class Poisson(Family):
-    """x | eta ~ Poisson(exp(eta)), x = 0, 1, ..."""
+    """x | eta ~ Poisson(exp(eta)), x = 0, 1, ...
+
+    Examples
+    --------
+    >>> Poisson().mean(np.array([0.0, 1.0])).round(2)
+    array([1.  , 2.72])
+    """
 
     support: ClassVar[Interval] = Interval(low=0, integer=True)
     links = ("identity", "log", "softplus", "log-softplus")

@@ -18,6 +18,13 @@ class Shared(Structure):
     ----------
     rho_of, alpha_of : integer arrays of length N, optional
         Rows used by each entity; None gives each entity its own.
+
+    Examples
+    --------
+    >>> structure = Shared(rho_of=np.array([0, 0, 1]))  # the first two entities share rho
+    >>> rho, alpha = structure.spread(np.array([[1.0], [2.0]]), np.zeros((3, 1)), 3)
+    >>> rho.ravel().tolist()
+    [1.0, 1.0, 2.0]
     """
 
     def __init__(self, rho_of: Any = None, alpha_of: Any = None) -> None:

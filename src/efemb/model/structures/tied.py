@@ -9,7 +9,16 @@ from efemb.model.structures.base import Structure
 
 
 class Tied(Structure):
-    """rho = alpha: one vector per entity, penalized once; its gradient is the sum of both roles."""
+    """rho = alpha: one vector per entity, penalized once; its gradient is the sum of both roles.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = [[2, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 1]] * 10
+    >>> model = efemb.PoissonEmbedding(2, structure="tied", random_state=0).fit(trips)
+    >>> bool((model.rho_ == model.alpha_).all())
+    True
+    """
 
     tied = True
 

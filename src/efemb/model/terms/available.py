@@ -37,7 +37,7 @@ class Available(TableTerm):
 
     Parameters
     ----------
-    table : str
+    table : str, default="available"
         Name of a cell table of the data, ``Dataset(cells={"available": CellTable(...)})``, with 0
         where an entity is not available in a group of rows (a store, a week) and any other number
         where it is. Missing values count as available, and so does everything in rows without a

@@ -46,12 +46,28 @@ class CellCovariate(TableTerm):
         promotions, are used as they are.
     by : str, optional
         Entity feature (``Dataset(features={...})``) that names the category of each entity.
-    log : bool
-        Take logarithms of the table, whose values must be positive: prices.
-    prior : Prior or str
-        Of the differences of categories and entities; by default ``Normal(10)``.
+    log : bool, default=False
+        Take logarithms of the table, whose values must be positive, as for prices.
+    prior : Prior or str, optional
+        Prior of the differences of categories and entities; by default ``Normal(10)``.
     frozen : mapping, optional
         Table, centers and categories of the training data, as a fit stores them in its model.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> rng = np.random.default_rng(0)
+    >>> week = np.repeat(np.arange(20), 30)
+    >>> prices = np.exp(rng.normal(0.0, 0.3, (20, 3)))
+    >>> trips = efemb.Dataset(
+    ...     rng.poisson(prices[week] ** -2.0),
+    ...     rows={"week": week},
+    ...     cells={"price": efemb.data.CellTable(prices, by="week", groups=range(20))},
+    ... )
+    >>> terms = [CellCovariate("price", log=True)]
+    >>> model = efemb.PoissonEmbedding(1, terms=terms, random_state=0).fit(trips)
+    >>> bool((model.elasticity()["elasticity"] < -1.0).all())
+    True
     """
 
     def __init__(

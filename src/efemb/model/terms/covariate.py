@@ -26,11 +26,22 @@ class Covariate(Term):
     ----------
     column : str
         Row column of the data that holds a number per row. A missing value counts as the mean.
-    prior : Prior or str
-        Of the coefficients c.
+    prior : Prior or str, default="normal"
+        Prior of the coefficients c.
     center, scale : float, optional
         z is (value - center) / scale; by default the mean and the standard deviation of the
         training rows.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> weekend = np.tile([0, 0, 1], 40)
+    >>> counts = np.random.default_rng(0).poisson(np.where(weekend, 3.0, 1.0)[:, None], (120, 3))
+    >>> trips = efemb.Dataset(counts, rows={"weekend": weekend})
+    >>> terms = [Covariate("weekend")]
+    >>> model = efemb.PoissonEmbedding(1, terms=terms, random_state=0).fit(trips)
+    >>> bool((model.parameters_.terms["weekend.coefficients"] > 0).all())
+    True
     """
 
     width = 1

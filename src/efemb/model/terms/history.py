@@ -48,10 +48,10 @@ class History(CellTerm):
         Row column with the time of each row, numbers or dates. Only earlier rows count, also
         those of the data that are predicted. A row whose time is missing comes after all others.
         By default all other training rows count.
-    kappa : float
+    kappa : float, default=1000.0
         Units of popularity that the history of a household is weighed against.
-    prior : Prior or str
-        Of the coefficient c, which starts at 1.
+    prior : Prior or str, default="normal"
+        Prior of the coefficient c, which starts at 1.
     rows : mapping of str to array, optional
         The training rows, as a fit stores them in its model.
 
@@ -61,6 +61,16 @@ class History(CellTerm):
     they are saved with the model. A row is recognized as a training row, and its own units are
     taken out, by its label (``rows["row"]``) or, where one of the data sets has no labels, by its
     household, items and amounts.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> trips = efemb.Dataset([[2, 0], [1, 0], [0, 1]], rows={"household": ["a", "a", "b"]})
+    >>> term = History("household", kappa=1.0).freeze(trips)
+    >>> new = term.bind(efemb.Dataset([[0, 0]], rows={"household": ["a"]}))
+    >>> cells = new.cells({"coefficient": np.ones(1)}, np.array([0]))
+    >>> cells.at(np.array([0, 0]), np.array([0, 1])).round(2).tolist()
+    [1.61, 0.0]
     """
 
     def __init__(

@@ -37,21 +37,21 @@ class ItemPairs(CellTerm):
 
     Parameters
     ----------
-    penalty : float
+    penalty : float, default=100.0
         Ridge of the regressions, > 0; it acts like this many additional rows in which no item
         predicts another.
-    dropout : float
+    dropout : float, default=0.0
         Probability, in [0, 1), of dropping an item from a row that predicts.
-    n_neighbors : int
+    n_neighbors : int, default=100
         Weights that are kept for each item, those of largest magnitude.
     sparse : bool, optional
         Regress each item on the `n_neighbors` items that it occurs with most often only, with
         weights >= 0, as in SLIM: for many items. By default so with more than 20,000 items; False
         makes an array of N^2 numbers, or raises if that does not fit into memory.
-    kappa : float
+    kappa : float, default=5.0
         What p_n is multiplied by, > 0. The larger, the less do small sums matter.
-    prior : Prior or str
-        Of the coefficient c, which starts at 1.
+    prior : Prior or str, default="normal"
+        Prior of the coefficient c, which starts at 1.
     pairs : mapping of str to array, optional
         The weights and the training rows, as a fit stores them in its model.
 

@@ -39,14 +39,25 @@ class RowVectors(Term):
     ----------
     column : str
         Row column of the data that names the group of each row: "household", "week", "store".
-    n_components : int
+    n_components : int, default=20
         Length of the vectors theta and gamma.
-    prior : Prior or str
-        Of theta and of gamma. A normal one becomes half-normal, with the same precision, in models
+    prior : Prior or str, default="normal"
+        Prior of theta and of gamma. A normal one becomes half-normal, with the same precision, in models
         with a positive predictor.
     groups : sequence of labels, optional
         The groups that have a vector. By default those of the training rows; rows of other
         groups, and rows whose group is missing, get the prior mean 0.
+
+    Examples
+    --------
+    >>> import efemb
+    >>> rng = np.random.default_rng(0)
+    >>> households = np.repeat(["Ann", "Ben", "Cleo"], 20)
+    >>> trips = efemb.Dataset(rng.poisson(1.0, (60, 4)), rows={"household": households})
+    >>> terms = [RowVectors("household", 2)]
+    >>> model = efemb.PoissonEmbedding(2, terms=terms, random_state=0).fit(trips)
+    >>> model.parameters_.terms["household.rows"].shape
+    (3, 2)
     """
 
     entity_array = "entities"

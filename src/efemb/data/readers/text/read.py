@@ -52,24 +52,24 @@ def read_text(
         objects; an iterable of documents, each a text that is split at whitespace or a list of
         tokens (text or numbers); or a function that returns such an iterable. A str is always a
         path or a pattern. A Corpus is returned unchanged, or re-encoded if `vocabulary` is passed.
-    min_count : int
+    min_count : int, default=5
         Drop words that occur fewer times.
     max_vocab : int, optional
         Keep only this many of the most frequent words (ties: the first to appear); at least 2.
     vocabulary : Vocabulary, optional
         Keep exactly these words, with their codes; `min_count` and `max_vocab` are ignored. Use it
         to read held-out text: ``read_text("test.txt", vocabulary=train.vocabulary)``.
-    keep_short : bool
+    keep_short : bool, default=False
         Keep documents with fewer than two words, including empty ones, so that documents
         correspond to those of the source.
-    lower : bool
+    lower : bool, default=False
         Convert words to lower case.
-    encoding : str
+    encoding : str, default="utf-8"
         Encoding of the file.
-    errors : {"strict", "replace", "ignore"}
+    errors : {"strict", "replace", "ignore"}, default="strict"
         How to handle bytes that are invalid in this encoding: reject the file, replace them by
         U+FFFD, or drop them.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

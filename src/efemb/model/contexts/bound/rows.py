@@ -24,8 +24,8 @@ class RowBags(BoundContext):
     Parameters
     ----------
     data : Dataset
-    scale, binary
-        As in `Context`.
+    scale, binary : str and bool, default="total" and False
+        As in `Basket`.
     members : csr_array (T, N), optional
         Values of the members of each row's bag. By default the row itself, in which case an
         observation is removed from its own context.
