@@ -19,7 +19,7 @@ from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import positive_exp
 
-SETTLED_ROWS = 1 << 14  # at a time, since gradients of all rows would take too much memory
+ROWS_AT_ONCE = 1 << 14  # at a time, since gradients of all rows would take too much memory
 
 
 class Passes:
@@ -48,7 +48,7 @@ class Passes:
             done += n if rows is None else len(rows)
             if watch(done / n):
                 break
-        self.settle()
+        self.catch_up()
         objective = total * n / done + self.space.log_prior(self.parameters)
         state = OptimizerState(self.name, self.stepper.state())
         return Update(self.theta, self.parameters, state, self.count, objective)
@@ -106,16 +106,16 @@ class Passes:
         gradient = list(self.space.pull_back(self.parameters, slopes).arrays())
         self._step_rows(gradient, rows, scale)
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Apply the missing gradients of the prior to all rows before parameters are read."""
         if self.visited is None:
             return
         count, waiting = self.stepper.count, np.flatnonzero(self.visited < self.count)
-        for start in range(0, len(waiting), SETTLED_ROWS):
-            rows = waiting[start : start + SETTLED_ROWS]
+        for start in range(0, len(waiting), ROWS_AT_ONCE):
+            rows = waiting[start : start + ROWS_AT_ONCE]
             none = [np.zeros((len(rows), *a.shape[1:]), a.dtype) for a in self.theta.arrays()]
             self._step_rows(none, rows, 1.0)
-        self.stepper.count, self.visited = count, None  # settling is not counted as a step
+        self.stepper.count, self.visited = count, None  # not counted as a step
 
     def _step_rows(self, gradient: list[Floats], rows: Ints, scale: float) -> None:
         assert self.visited is not None

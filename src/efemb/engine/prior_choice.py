@@ -53,14 +53,14 @@ def _choose(
         spec = _without_ridge(spec)
     if keep and lists is not None and all(part.ridge is not None for part in lists):
         solver.add_ridge([part.ridge for part in lists])
-        return ChosenPriors(_settle_priors(spec, 1.0), lists, {})
+        return ChosenPriors(_set_precision(spec, 1.0), lists, {})
     if spec.weight_ridge is None and not _is_automatic(spec):
         return ChosenPriors(spec, lists, {})
     factors = [distance_factors(part.distance, len(part.members)) for part in solver.bound.lists]
     evidence = solver.best_ridges(solver.in_order(factors))
     report: dict[str, Any] = {}
     if _is_automatic(spec):
-        spec = _settle_priors(spec, _precision(solver, evidence))
+        spec = _set_precision(spec, _precision(solver, evidence))
         report["prior"] = repr(spec.prior_rho)
     if spec.weight_ridge is None:
         return ChosenPriors(spec, lists, report)
@@ -81,18 +81,18 @@ def _is_automatic(spec: Spec) -> bool:
     )
 
 
-def _settle_priors(spec: Spec, precision: float) -> Spec:
-    def settle(prior: Prior | None) -> Prior | None:
-        return prior if prior is None else prior.settled(precision)
+def _set_precision(spec: Spec, precision: float) -> Spec:
+    def choose(prior: Prior | None) -> Prior | None:
+        return prior if prior is None else prior.with_chosen_precision(precision)
 
-    return replace(spec, prior_rho=settle(spec.prior_rho), prior_alpha=settle(spec.prior_alpha))
+    return replace(spec, prior_rho=choose(spec.prior_rho), prior_alpha=choose(spec.prior_alpha))
 
 
 def priors_without_moments(spec: Spec, lists: tuple[Lists, ...] | None) -> ChosenPriors:
     """Precision 1 and no ridge, for solvers without Gram matrices."""
     plain = _without_ridge(spec)
-    report = {"prior": repr(_settle_priors(plain, 1.0).prior_rho)} if _is_automatic(spec) else {}
-    return ChosenPriors(_settle_priors(plain, 1.0), lists, report)
+    report = {"prior": repr(_set_precision(plain, 1.0).prior_rho)} if _is_automatic(spec) else {}
+    return ChosenPriors(_set_precision(plain, 1.0), lists, report)
 
 
 def _without_ridge(spec: Spec) -> Spec:

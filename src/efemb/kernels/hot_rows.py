@@ -1,4 +1,4 @@
-"""Copies of some rows of a table, made, named and given back; threads run these side by side."""
+"""Copies of some rows of a table for a thread; several threads run these kernels at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def borrow(table: Array, hot: Array, first: int, base: Array) -> None:
 
 @kernel
 def give_back(table: Array, hot: Array, first: int, base: Array) -> None:
-    """Add to the hot rows what their copies gained since they were like `base`."""
+    """Add the changes of the copies, relative to `base`, to the hot rows."""
     for i in range(len(hot)):
         prefetch(table, hot[min(i + AHEAD, len(hot) - 1)])
         row = hot[i]
@@ -35,6 +35,6 @@ def give_back(table: Array, hot: Array, first: int, base: Array) -> None:
 
 @kernel
 def rename(rows: Array, places: Array) -> None:
-    """Put the place of each row instead of the row."""
+    """Replace each row by its place."""
     for i in range(len(rows)):
         rows[i] = places[rows[i]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -33,7 +34,7 @@ class Prior(Ingredient, ABC):
         """Whether the precision is chosen from the data."""
         return False
 
-    def settled(self, precision: float) -> Prior:
+    def with_chosen_precision(self, precision: float) -> Prior:
         """The prior with this precision if it is chosen from the data, else unchanged."""
         return self
 
@@ -57,16 +58,8 @@ class Prior(Ingredient, ABC):
         """Raise if an option is out of range."""
 
 
-class Normal(Prior):
-    """-precision/2 sum theta^2: the paper's lambda.
-
-    Parameters
-    ----------
-    precision : float or "auto", default=1.0
-        "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
-    """
-
-    is_ridge = True
+class QuadraticPrior(Prior):
+    """-precision/2 sum theta^2, with a precision that may be left to the data."""
 
     def __init__(self, precision: float | str = 1.0) -> None:
         self.precision = precision
@@ -76,35 +69,57 @@ class Normal(Prior):
         return -0.5 * self.shrinkage * float(np.vdot(theta, theta))
 
     @property
-    def shrinkage(self) -> float:
-        """The precision."""
-        return 1.0 if isinstance(self.precision, str) else float(self.precision)
-
-    @property
     def automatic(self) -> bool:
         """Whether the precision is left to the data."""
         return isinstance(self.precision, str)
 
-    def settled(self, precision: float) -> Prior:
+    def with_chosen_precision(self, precision: float) -> Prior:
         """The prior with this precision if it is chosen from the data, else unchanged."""
-        return Normal(precision) if self.automatic else self
+        return self._with(precision) if self.automatic else self
+
+    def tightened(self, precision: float) -> Prior:
+        """The prior with the larger of both precisions."""
+        return self._with(max(self.shrinkage, precision))
+
+    def _with(self, precision: float) -> Prior:
+        prior = copy(self)
+        prior.precision = precision
+        return prior
+
+    def check(self) -> None:
+        """Precision must be >= 0, or "auto"."""
+        if self.precision != "auto":
+            positive_number(self, "precision", zero=True)
+
+
+class Normal(QuadraticPrior):
+    """-precision/2 sum theta^2: the paper's lambda.
+
+    Parameters
+    ----------
+    precision : float or "auto", default=1.0
+        "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
+
+    Examples
+    --------
+    >>> Normal(2.0).log_density(np.array([1.0, 3.0]))
+    -10.0
+    """
+
+    is_ridge = True
+
+    @property
+    def shrinkage(self) -> float:
+        """The precision."""
+        return 1.0 if isinstance(self.precision, str) else float(self.precision)
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta."""
         return -self.shrinkage * theta
 
     def of_positive(self) -> HalfNormal:
-        """With the same precision."""
+        """The half-normal prior of the same precision."""
         return HalfNormal(self.precision)
-
-    def tightened(self, precision: float) -> Normal:
-        """The prior with the larger of both precisions."""
-        return Normal(max(self.shrinkage, precision))
-
-    def check(self) -> None:
-        """Precision must be >= 0, or "auto"."""
-        if self.precision != "auto":
-            positive_number(self, "precision", zero=True)
 
 
 class LogNormal(Prior):
@@ -116,6 +131,11 @@ class LogNormal(Prior):
         Strength of the penalty; 0 has none, but keeps the vectors positive.
     center : float, default=0.0
         Value of log theta that is not penalized.
+
+    Examples
+    --------
+    >>> LogNormal(1.0).log_density(np.exp([0.0, 2.0]))
+    -2.0
     """
 
     positive = True
@@ -140,50 +160,30 @@ class LogNormal(Prior):
             raise ParameterError(f"LogNormal.center must be finite, got {self.center!r}")
 
 
-class HalfNormal(Prior):
+class HalfNormal(QuadraticPrior):
     """-precision/2 sum theta^2 on positive vectors.
 
     Parameters
     ----------
     precision : float or "auto", default=1.0
         "auto" is chosen from the data by the solver "moments", and 1 elsewhere.
+
+    Examples
+    --------
+    >>> HalfNormal(2.0).gradient(np.array([1.0, 3.0]))  # in log theta
+    array([ -2., -18.])
     """
 
     positive = True
-
-    def __init__(self, precision: float | str = 1.0) -> None:
-        self.precision = precision
-
-    def log_density(self, theta: Floats) -> float:
-        """Return -precision/2 sum theta^2."""
-        return -0.5 * self.shrinkage * float(np.vdot(theta, theta))
 
     @property
     def shrinkage(self) -> float:
         """The precision."""
         return 1.0 if isinstance(self.precision, str) else float(self.precision)
 
-    @property
-    def automatic(self) -> bool:
-        """Whether the precision is left to the data."""
-        return isinstance(self.precision, str)
-
-    def settled(self, precision: float) -> Prior:
-        """The prior with this precision if it is chosen from the data, else unchanged."""
-        return HalfNormal(precision) if self.automatic else self
-
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta^2, the derivative in log theta."""
         return -self.shrinkage * theta * theta
-
-    def tightened(self, precision: float) -> HalfNormal:
-        """With the larger of both precisions."""
-        return HalfNormal(max(self.shrinkage, precision))
-
-    def check(self) -> None:
-        """Precision must be >= 0, or "auto"."""
-        if self.precision != "auto":
-            positive_number(self, "precision", zero=True)
 
 
 def resolve_pair(prior: object) -> tuple[Prior | None, Prior | None]:

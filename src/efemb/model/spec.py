@@ -265,7 +265,7 @@ class Spec:
             raise ParameterError(
                 f"{self.structure!r} needs combine='linear'; a reverse model has no groups"
             )
-        if self.context.reads_text and (self.zeros.tree or not self.structure.settles):
+        if self.context.reads_text and (self.zeros.tree or not self.structure.has_proximal_step):
             raise ParameterError(
                 f"{self.structure!r} cannot be combined with text (Window) and zeros="
                 f"{self.zeros.name()!r}: use zeros=NegativeSampling() and Grouped(column) or "

@@ -199,11 +199,11 @@ def test_the_proximal_step_is_the_minimum(structure: Any, corpus: Corpus) -> Non
     steps = np.eye(n_groups)
     if frozen.in_order:
         steps = np.diff(np.eye(n_groups), axis=0)
-    settled = frozen.settle(offsets.copy(), weight, precision)
+    solved = frozen.proximal_step(offsets.copy(), weight, precision)
     for n in range(4):
         matrix = np.diag(weight[:, n]) + precision * steps.T @ steps
         expected = np.linalg.solve(matrix, weight[:, n, None] * offsets[:, n])
-        assert_allclose(settled[:, n], expected, rtol=1e-10)
+        assert_allclose(solved[:, n], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("structure", [Grouped("era"), Dynamic("year")])

@@ -188,15 +188,15 @@ class Structure(Ingredient, ABC):
     # -- offsets of groups of documents ------------------------------------------------------------
 
     @property
-    def settles(self) -> bool:
+    def has_proximal_step(self) -> bool:
         """Whether the four methods below exist, with which solvers step on offsets in a text."""
         return False
 
     def step_precision(self, prior: Prior | None) -> float:
-        """Precision of what `settle` penalizes; `prior` is that of rho."""
+        """Precision of what `proximal_step` penalizes; `prior` is that of rho."""
         raise ParameterError(f"{self!r} has no offsets")
 
-    def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
+    def proximal_step(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
         """The proximal step of the prior of the offsets.
 
         Minimizes over x the sum of weight (x - offsets)^2 and the penalty of x with the given
@@ -211,8 +211,8 @@ class Structure(Ingredient, ABC):
     ) -> tuple[dict[str, Floats], Floats, Floats]:
         """Own arrays of offsets, (G, N, K) and (G, N), and what to add to the shared vectors.
 
-        As for `settle` and `spread_groups`, the arguments may cover only some entities: the second
-        axis of each own array is over entities, and entities do not depend on one another.
+        As for `proximal_step` and `spread_groups`, the arguments may cover only some entities: the
+        second axis of each own array is over entities, and entities do not depend on one another.
         """
         raise ParameterError(f"{self!r} has no offsets")
 

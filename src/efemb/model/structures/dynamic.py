@@ -239,23 +239,23 @@ class Dynamic(GroupStructure):
         return float(self.precision * self.shrinkage_of(prior) / (walk**2).sum(axis=1).mean())
 
     @property
-    def settles(self) -> bool:
+    def has_proximal_step(self) -> bool:
         """Always."""
         return True
 
-    def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
+    def proximal_step(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
         """Solve a tridiagonal system over the slices of each entity."""
-        last, settled = len(offsets) - 1, offsets * weight[..., None]
+        last, solved = len(offsets) - 1, offsets * weight[..., None]
         pivot = weight + offsets.dtype.type(precision)
         pivot[1:last] += offsets.dtype.type(precision)
         for g in range(1, last + 1):
             ratio = precision / pivot[g - 1]
             pivot[g] -= precision * ratio
-            settled[g] += ratio[:, None] * settled[g - 1]
-        settled[last] /= pivot[last][:, None]
+            solved[g] += ratio[:, None] * solved[g - 1]
+        solved[last] /= pivot[last][:, None]
         for g in range(last - 1, -1, -1):
-            settled[g] = (settled[g] + precision * settled[g + 1]) / pivot[g][:, None]
-        return np.asarray(settled)
+            solved[g] = (solved[g] + precision * solved[g + 1]) / pivot[g][:, None]
+        return np.asarray(solved)
 
     def from_offsets(
         self, vectors: Floats, intercepts: Floats

@@ -205,11 +205,11 @@ class Grouped(GroupStructure):
         return None if self.amortized else self.precision * self.shrinkage_of(prior)
 
     @property
-    def settles(self) -> bool:
+    def has_proximal_step(self) -> bool:
         """True unless a network computes the offsets."""
         return not self.amortized
 
-    def settle(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
+    def proximal_step(self, offsets: Floats, weight: Floats, precision: float) -> Floats:
         """Shrink each offset toward 0."""
         return np.asarray(offsets * (weight / (weight + precision))[..., None])
 

@@ -42,8 +42,8 @@ class RowVectors(Term):
     n_components : int, default=20
         Length of the vectors theta and gamma.
     prior : Prior or str, default="normal"
-        Prior of theta and of gamma. A normal one becomes half-normal, with the same precision, in models
-        with a positive predictor.
+        Prior of theta and of gamma. A normal one becomes half-normal, with the same precision, in
+        models with a positive predictor.
     groups : sequence of labels, optional
         The groups that have a vector. By default those of the training rows; rows of other
         groups, and rows whose group is missing, get the prior mean 0.

@@ -1,4 +1,4 @@
-"""Chunks: the parts of a text that a thread works on at a time, and what is drawn for each."""
+"""Chunks: the parts of a text that a thread processes at a time, and the draws for each."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from efemb.model.huffman import Huffman
 from efemb.model.spec import Spec
 from efemb.model.zeros import word_noise
 
-LONGEST = 8_192  # longer documents are cut: windows at a cut lose their other side
-RUN_TOKENS = 2_048  # documents of so many tokens stay together: a text on disk is read in pages
+LONGEST = 8_192  # longer documents are cut; windows do not reach across a cut
+RUN_TOKENS = 2_048  # neighboring documents stay together, because files are read in pages
 LEAST_TOKENS, MOST_TOKENS, PARTS = 4_096, 131_072, 32
-LONG_TEXT, LONG_THRESHOLD = 1_000_000, 1e-3  # by word lists of two corpora; word2vec's own
-MOST_OUTPUTS = 1 << 22  # of a chunk: 20 MB
+LONG_TEXT, LONG_THRESHOLD = 1_000_000, 1e-3  # chosen by word lists of two corpora; of word2vec
+MOST_OUTPUTS = 1 << 22  # per chunk: 20 MB
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Documents (or pieces of long ones): where each begins in the text, and a seed.
+    """Some documents (or pieces of long ones), and a seed for the draws.
 
-    starts : where each starts among the tokens of the chunk, and their number
+    first : where each begins in the text
+    starts : where each begins among the tokens of the chunk, and the number of these tokens
     """
 
     first: Ints
@@ -38,17 +39,16 @@ class Chunk:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens of the chunk, before any are left out."""
+        """Number of tokens of the chunk, before subsampling."""
         return int(self.starts[-1])
 
 
 class Chunks:
-    """A text in runs of neighboring documents, whose order is drawn anew for every pass.
+    """A text as runs of neighboring documents, whose order is drawn anew in every pass.
 
-    n_outputs : rows that a token brings; with many of them chunks are shorter, for their memory
+    Texts are often sorted by subject or by date. Steps in this order would favor the last subject.
 
-    Texts are often sorted, by subject or by date; steps on one subject after the other would leave
-    the vectors with the last one.
+    n_outputs : outputs per token; with more outputs chunks are shorter, to bound their memory
     """
 
     def __init__(self, starts: Ints, n_outputs: int = 1) -> None:
@@ -58,7 +58,7 @@ class Chunks:
         self.most = max(LEAST_TOKENS, min(MOST_TOKENS, MOST_OUTPUTS // n_outputs))
 
     def drawn(self, rng: np.random.Generator, n_threads: int = 1) -> list[Chunk]:
-        """The chunks of one pass; with as many threads as will work on them side by side."""
+        """The chunks of one pass, of sizes that suit the number of threads."""
         ptr, order = gather_rows(self.runs, rng.permutation(len(self.runs) - 1))
         first, ends = self.first[order], np.append(0, np.cumsum(self.sizes[order]))
         most = self.largest(int(ends[-1]), n_threads)
@@ -70,12 +70,12 @@ class Chunks:
         ]
 
     def largest(self, n_tokens: int, n_threads: int) -> int:
-        """Tokens of the longest chunk of a text."""
+        """Number of tokens of the longest chunk of a text."""
         return max(LEAST_TOKENS, min(self.most, n_tokens // (PARTS * n_threads)))
 
 
 def _pieces(starts: Ints) -> Ints:
-    """Starts of the documents, long ones cut into pieces.
+    """Starts of the documents and of the pieces of long ones.
 
     >>> _pieces(np.array([0, 3, 20_000])).tolist()
     [0, 3, 8195, 16387, 20000]
@@ -86,7 +86,7 @@ def _pieces(starts: Ints) -> Ints:
 
 
 def _runs(cuts: Ints) -> Ints:
-    """Places of `cuts` at which a run begins, and their number.
+    """Indices into `cuts` at which a run begins, and the index of the last cut.
 
     >>> _runs(np.array([0, 3, 2000, 2500, 9000])).tolist()
     [0, 3, 4]
@@ -96,11 +96,14 @@ def _runs(cuts: Ints) -> Ints:
 
 
 def _plan(ends: Ints, n_threads: int, most: int) -> Ints:
-    """Places of `ends`, the tokens before each run, at which a chunk begins, and the last.
+    """Indices of the runs at which a chunk begins, and the number of runs.
 
-    While a thread has a chunk it does not see what others make of the busiest words. Hence no
-    chunk is much beside the text seen so far, when vectors change most; and none beside what is
-    left, so that threads finish together.
+    While a thread works on a chunk, it does not see how other threads change the busiest words.
+    So chunks are short at the beginning of a pass, relative to the text seen so far, when vectors
+    change most. They are also short at the end, relative to what is left, so that threads finish
+    together.
+
+    ends : number of tokens before each run, and of all tokens
     """
     total, places = int(ends[-1]), [0]
     while places[-1] < len(ends) - 1:
@@ -112,7 +115,7 @@ def _plan(ends: Ints, n_threads: int, most: int) -> Ints:
 
 
 def count_around(starts: Ints, reach: Ints) -> Ints:
-    """Words around each token that its window reaches, in its document.
+    """Number of words around each token that its window reaches, within its document.
 
     >>> count_around(np.array([0, 3, 4]), np.array([1, 1, 2, 5])).tolist()
     [1, 2, 2, 0]
@@ -124,7 +127,7 @@ def count_around(starts: Ints, reach: Ints) -> Ints:
 
 
 def threshold_of(subsample: float | str | None, n_tokens: int) -> float | None:
-    """The share of a word above which it is thinned out; by itself only in long texts.
+    """The share of the tokens above which a word is subsampled; "auto" does so in long texts only.
 
     >>> threshold_of("auto", 10), threshold_of("auto", 3_000_000), threshold_of(0.1, 10)
     (None, 0.001, 0.1)
@@ -135,7 +138,7 @@ def threshold_of(subsample: float | str | None, n_tokens: int) -> float | None:
 
 
 class Streams:
-    """Draws for every chunk; a chunk's depend on its seed only, not on threads."""
+    """The draws for each chunk, which depend on its seed only and not on threads."""
 
     def __init__(self, bound: WindowBags, spec: Spec) -> None:
         self.bound, self.corpus, self.zeros = bound, bound.data, spec.zeros
@@ -148,7 +151,7 @@ class Streams:
         else:
             share = word_noise(self.zeros.distribution, self.counts)
             self.n, self.share = int(self.zeros.n), share
-            # Zeros are other words; a sum over words, which the relatives estimate, has them all.
+            # Zeros are other words. Approximations of a softmax sum over all words instead.
             self.distinct = self.zeros.odds
             self.table = np.empty((len(share), 2), np.uint32)
             negatives.alias_table(share, self.table)
@@ -157,20 +160,20 @@ class Streams:
                 ratio = self.subsample * self.counts.sum() / self.counts
             self.chance = np.minimum(np.sqrt(ratio) + ratio, 1.0)
         n_outputs = 1 if self.tree is not None else 1 + self.n
-        if not self.zeros.shared:  # every word around has outputs of its own
+        if not self.zeros.shared:  # each pair of words has outputs of its own
             n_outputs = int(np.ceil(2 * self.mean_reach * n_outputs))
         self.chunks = Chunks(self.corpus.starts, n_outputs)
 
     @property
     def mean_reach(self) -> float:
-        """How far a window reaches on either side, on average."""
+        """Average number of words that a window reaches on either side."""
         size = self.bound.reach
         return (size + 1) / 2 if self.bound.window.shrink else float(size)
 
     def visits(self, *, pairs: bool) -> tuple[Floats, Floats]:
-        """Expected visits of each row of the predicting and of the summed vectors in a pass.
+        """Expected visits per pass of each row of the predicting and of the summed vectors.
 
-        Under the reverse conditional (`pairs`) a summed vector is visited once per neighbor.
+        With `pairs` (reverse conditional), a summed vector is visited once per neighbor.
         """
         counts = self.bound.own_counts
         counts = counts if self.subsample is None else counts * self.chance
@@ -191,12 +194,12 @@ class Streams:
 
     @cached_property
     def groups(self) -> Ints | None:
-        """Group of each document, -1 for none; None where all have the same vectors."""
+        """Group of each document, -1 for none; None if all documents have the same vectors."""
         structure = self.structure
         return structure.codes(self.bound.whole_data) if structure.grouped else None
 
     def beside(self, chunk: Chunk) -> Ints | None:
-        """How many rows below those of the words are the offsets of each document's group."""
+        """Distance from the row of a word to that of its offset, for the group of each document."""
         if self.groups is None:
             return None
         document = np.searchsorted(self.corpus.starts, chunk.first, side="right") - 1

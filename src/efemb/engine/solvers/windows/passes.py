@@ -1,4 +1,4 @@
-"""Passes over a text: tables of vectors that kernels step on, and what threads do to them."""
+"""Passes over a text: the tables of vectors that kernels update, and how threads share them."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from efemb.kernels.windows import (
 if TYPE_CHECKING:
     from efemb.engine.solvers.windows.solver import WindowsSolver
 
-LINE, GRAIN = 16, 4  # numbers of a cache line, and of the kernels' smallest vector
-SETTLED = 8  # proximal steps of the prior of groups in a pass, at most
-SETTLING = 16  # outputs of the text for each row that a proximal step goes over, at least
-BLOCK = 1 << 20  # numbers of offsets that are worked on at a time: they stay in the cache
+LINE, GRAIN = 16, 4  # numbers per cache line, and per smallest vector of the kernels
+MOST_PROXIMAL_STEPS = 8  # of the prior of groups, per pass
+OUTPUTS_PER_ROW = 16  # minimum number of outputs of the text per row that a proximal step visits
+BLOCK = 1 << 20  # offsets that are processed at a time, so that they stay in the cache
 
 
 class WindowPasses:
-    """Tables of vectors for the kernels, and the optimizer's sums beside them.
+    """Tables with the vectors for the kernels and the sums of the optimizer beside them.
 
-    With several threads, all work on the same tables without locks: fast, and not repeatable to
-    the last bit. `deterministic` leaves the steps to one thread; others draw outputs ahead.
+    Several threads update the same tables without locks, which is fast but not repeatable to the
+    last bit. With `deterministic`, one thread makes all steps and the others draw outputs ahead.
     """
 
-    one_by_one = False  # whether steps wait for each other in any case
+    one_by_one = False  # whether steps wait for each other even if not `deterministic`
 
     def __init__(self, solver: WindowsSolver, state: TrainState, plan: Plan) -> None:
         optimizer = cast(FirstOrder, plan.shard_optimizer)
@@ -60,20 +60,20 @@ class WindowPasses:
         self.deterministic = plan.deterministic or self.one_by_one
         self.streams, self.parameters = solver.streams, state.parameters
         self._fill()
-        self.name = f"{plan.optimizer!r} of windows"  # others keep other sums
+        self.name = f"{plan.optimizer!r} of windows"  # other optimizers have other sums
         if state.optimizer.optimizer == self.name:
             self._restore(state.optimizer)
 
     # -- tables ---------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Factors, then sums of squares, intercept and its sum, offset, shrinkage, in one row."""
+        """Make the tables. A row has a vector, then its sum of squares, its intercept, ..."""
         vectors = self.space.vectors(self.parameters)
         self.k = vectors.target.shape[1]
         self.width = -(-self.k // GRAIN) * GRAIN
         total = -(-(self.width + EXTRAS) // LINE) * LINE
         self.slots = Slots(1 if self.deterministic else self.solver.pool.n)
-        # Copies that a prior shrinks would each take away the whole of what is shrunk only once.
+        # Each copy of a row would apply the whole shrinkage of the prior, so there are no copies.
         n_slots = 1 if any(self.space.shrinkage()[:2]) else self.slots.n
         n_tokens = self.solver.bound.n_rows
         share = min(1.0, self.streams.chunks.largest(n_tokens, self.slots.n) / n_tokens)
@@ -105,11 +105,11 @@ class WindowPasses:
         if not zeros.by_noise or zeros.odds:
             return 0.0
         noise = zeros.n * self.streams.share
-        # A word that is never drawn counts as rarer than any that is, not as impossible.
+        # A word that is never drawn is treated as rarer than all others, not as impossible.
         return np.asarray(-np.log(np.maximum(noise, 0.1 * noise[noise > 0].min())))
 
     def _set_shrinkage(self, column: int) -> None:
-        """Each visit of a row carries its share of the prior, so that a pass carries all of it."""
+        """Divide the shrinkage of each row among its visits in a pass."""
         rho, alpha = self.space.shrinkage()[:2]
         if self.solver.spec.structure.tied:
             alpha = rho
@@ -123,7 +123,7 @@ class WindowPasses:
         self.target[:, self.width + column] = first / np.maximum(outputs, 1.0)
 
     def _read(self) -> None:
-        """Let the parameters follow the tables, in place: fresh memory would cost as much again."""
+        """Copy the tables to the parameters, in place: new arrays would double the memory."""
         tables = (self.target, self.bag)
         rho, alpha = reversed(tables) if self.solver.spec.combine.reverse else tables
         self.parameters.rho[...] = rho[:, : self.k]
@@ -132,7 +132,7 @@ class WindowPasses:
             self.parameters.intercept[...] = self.target[:, self.width + BIAS]
 
     def state(self) -> OptimizerState:
-        """Where the optimizer stands."""
+        """The sums of squares of the optimizer."""
         arrays = {}
         for name, table in (("target", self.target), ("bag", self.bag)):
             arrays[name] = table[:, self.width + SQUARES].copy()
@@ -146,13 +146,13 @@ class WindowPasses:
 
     @property
     def moves_intercepts(self) -> bool:
-        """Whether the kernels step on intercepts."""
+        """Whether the kernels update intercepts."""
         return self.solver.spec.intercept
 
     # -- steps ----------------------------------------------------------------------------------
 
     def run(self, key: RoundKey, watch: Callable[[float], bool]) -> Update:
-        """Step on every token until `watch(part done)` is true."""
+        """Step on every token until `watch(share done)` is true."""
         chunks = self.streams.chunks.drawn(key.generator("text"), self.slots.n)
         n_tokens = sum(chunk.n_tokens for chunk in chunks)
         total, seen = 0.0, 0
@@ -177,7 +177,7 @@ class WindowPasses:
     stopped = False
 
     def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
-        """Values of the chunks; threads share the tables, or one steps and the others draw."""
+        """Yield the values of the chunks; all threads step, or one steps and the others draw."""
         before = np.cumsum([0, *(chunk.n_tokens for chunk in chunks)])
         steps = [self._step_size(part / n_tokens) for part in before[:-1]]
         jobs = list(zip(chunks, steps, strict=True))
@@ -197,8 +197,8 @@ class WindowPasses:
         return float(self.optimizer.step)
 
     def _step(self, drawn: Any, step: float) -> float:
-        """Steps on a chunk; of several threads each has copies of the busiest rows meanwhile."""
-        tokens, _, _, rows, *_ = drawn  # drawn for this step alone: renamed in place
+        """Steps on a chunk; each of several threads has its own copies of the busiest rows."""
+        tokens, _, _, rows, *_ = drawn  # used by this step only, so they are renamed in place
         if len(tokens) == 0:
             return 0.0
         if len(self.hot[0].hot) == 0:
@@ -241,12 +241,12 @@ class WindowPasses:
 
 
 class GroupedPasses(WindowPasses):
-    """Passes in which the words of a group of documents have an offset beside their vector.
+    """Passes over a text in which each group of documents adds an offset to the vectors of words.
 
-    Below the rows of the words, the table has as many for each group. The kernel steps on a word's
-    row and on that of its group at once. A proximal step of the prior of the offsets, which may
-    couple groups, follows several times a pass; it is exact and stable, however strong the prior.
-    The table of context vectors is the same if groups have their own.
+    Below the rows of the words, the table has as many rows for each group. The kernel updates the
+    row of a word and that of its offset in the same step. The prior of the offsets, which may
+    couple groups, is applied by proximal steps several times per pass; they are exact, and stable
+    for any precision. If groups have context vectors of their own, their table has the same form.
     """
 
     one_by_one = True
@@ -265,7 +265,7 @@ class GroupedPasses(WindowPasses):
         own = self.space.of_structure(self.parameters.terms)
         if any(array.any() for array in own.values()):
             self._fill_offsets(own, np.arange(n_groups))
-        # Those of Adagrad begin at the size that the prior expects; what is fixed has no steps.
+        # Sums of Adagrad start at the precision of the prior; infinite sums mean fixed numbers.
         start = self.precision if self.optimizer.sums_squares else 1.0
         for offsets in self.all_offsets:
             offsets[..., self.width + SQUARES] = start
@@ -275,7 +275,7 @@ class GroupedPasses(WindowPasses):
             self.target[:, self.width + BIAS_SQUARES] = np.inf
 
     def _fill_offsets(self, own: dict[str, Floats], groups: Ints) -> None:
-        """The offsets that the arrays of the structure hold."""
+        """Compute the offsets from the arrays of the structure."""
         nothing = np.zeros((len(self.target), self.k), dtype=self.target.dtype)
         for some in self._blocks():
             part = {name: array[:, some] for name, array in own.items()}
@@ -289,29 +289,29 @@ class GroupedPasses(WindowPasses):
 
     @property
     def moves_intercepts(self) -> bool:
-        """Those of the words or those of the groups."""
+        """Whether the kernels update the intercepts of the words or those of the groups."""
         return self.solver.spec.intercept or self.structure.intercepts
 
     def _run(self, chunks: list[Chunk], n_tokens: int) -> Any:
         self.n_tokens = n_tokens
-        # Large tables of short texts are settled less often: it is a pass over all of their rows.
+        # A proximal step visits all rows of the tables: fewer steps if the text is short.
         n_rows = sum(offsets.shape[0] * offsets.shape[1] for offsets in self.all_offsets)
         outputs = n_tokens * (1 + self.streams.n)
-        settled = int(np.clip(outputs // (SETTLING * n_rows), 1, SETTLED))
+        n_steps = int(np.clip(outputs // (OUTPUTS_PER_ROW * n_rows), 1, MOST_PROXIMAL_STEPS))
         for value, chunk in zip(super()._run(chunks, n_tokens), chunks, strict=False):
             self.pending += chunk.n_tokens
-            if self.pending * settled >= n_tokens:
-                self._settle()
+            if self.pending * n_steps >= n_tokens:
+                self._step_offsets()
             yield value
 
     def _blocks(self) -> list[slice]:
-        """Words whose offsets are worked on at a time."""
+        """Slices of the words whose offsets are processed at a time."""
         n_groups, n, total = self.offsets.shape
         size = max(1, BLOCK // (n_groups * total))
         return [slice(first, min(first + size, n)) for first in range(0, n, size)]
 
-    def _settle(self) -> None:
-        """The proximal step of the prior, of which the text since the last one carries a share."""
+    def _step_offsets(self) -> None:
+        """Apply the share of the prior that belongs to the text since the last proximal step."""
         share, step = self.pending / self.n_tokens, self._step_size(0.0)
         self.pending = 0
         for some in self._blocks():
@@ -319,21 +319,22 @@ class GroupedPasses(WindowPasses):
                 offsets = table[:, some]
                 vectors = offsets[..., : self.k]
                 weight = np.sqrt(offsets[..., self.width + SQUARES]) / step
-                vectors[...] = self.structure.settle(vectors, weight, share * self.precision)
+                vectors[...] = self.structure.proximal_step(vectors, weight, share * self.precision)
             offsets = self.offsets[:, some]
             vectors = offsets[..., : self.k]
             if not self.structure.intercepts:
                 continue
             intercepts = offsets[..., self.width + BIAS]
             weight = np.sqrt(offsets[..., self.width + BIAS_SQUARES]) / step
-            intercepts[...] = self.structure.settle(intercepts[..., None], weight, share)[..., 0]
-            if not self.solver.spec.intercept:  # nobody else could have what they share
+            stepped = self.structure.proximal_step(intercepts[..., None], weight, share)
+            intercepts[...] = stepped[..., 0]
+            if not self.solver.spec.intercept:  # no intercepts of words could absorb their mean
                 intercepts -= self.structure.from_offsets(vectors[..., :0], intercepts)[2]
 
     def _read(self) -> None:
-        """The arrays of the structure; what all offsets share goes to the vectors of the words."""
+        """Fill the arrays of the structure; the common part of offsets moves to the words."""
         if self.pending:
-            self._settle()
+            self._step_offsets()
         for some in self._blocks():
             offsets, target = self.offsets[:, some], self.target[some]
             vectors, intercepts = offsets[..., : self.k], offsets[..., self.width + BIAS]
@@ -350,7 +351,7 @@ class GroupedPasses(WindowPasses):
         super()._read()
 
     def state(self) -> OptimizerState:
-        """Where the optimizer stands, with the sums of the offsets."""
+        """The sums of squares of the optimizer, those of the offsets included."""
         state = super().state()
         for name, sums in self._sums_of_offsets().items():
             state.arrays[name] = sums.copy()
@@ -362,7 +363,7 @@ class GroupedPasses(WindowPasses):
             sums[...] = state.arrays[name]
 
     def _sums_of_offsets(self) -> dict[str, Floats]:
-        """Views of the sums of squares, by their names in the state of the optimizer."""
+        """Views of the sums of squares of offsets, by name in the state of the optimizer."""
         sums = {
             "offsets": self.offsets[..., self.width + SQUARES],
             "shifts": self.offsets[..., self.width + BIAS_SQUARES],
@@ -373,7 +374,7 @@ class GroupedPasses(WindowPasses):
 
 
 def _with_offsets(table: Floats, n_groups: int) -> tuple[Floats, Floats, Floats]:
-    """A table with as many rows again for each group: all of it, its copy, the rows of groups."""
+    """A table with further rows for each group: the whole, the copy of `table`, the new rows."""
     n, width = table.shape
     whole = _aligned((1 + n_groups) * n, width, table.dtype)
     blocks = whole.reshape(1 + n_groups, n, width)
@@ -382,22 +383,22 @@ def _with_offsets(table: Floats, n_groups: int) -> tuple[Floats, Floats, Floats]
 
 
 def _aligned(n_rows: int, width: int, dtype: Any) -> Floats:
-    """Zeros whose rows start at cache lines: no vector instruction reaches across two."""
+    """Zeros whose rows start at cache lines, so that no vector instruction crosses two lines."""
     spare = np.zeros(n_rows * width + LINE, dtype)
     first = -(spare.ctypes.data // spare.itemsize) % LINE
     return spare[first : first + n_rows * width].reshape(n_rows, width)
 
 
-WORTH = 16  # visits of a row while a copy is kept; making one costs as much as a few
+WORTH = 16  # visits of a row that justify a copy, which costs as much as a few of them
 
 
 class HotRows:
-    """A table with spare rows at its end, where each thread keeps the busiest rows for a while.
+    """A table with spare rows at its end, to which threads copy the most visited rows.
 
-    Parameters
-    ----------
-    table : array (rows + slots * len(hot), width)
-    hot : rows to copy;  n_slots : how many threads may borrow them at a time
+    Without copies, threads would wait for each other's cache lines.
+
+    table : array (rows + n_slots * len(hot), width)
+    hot : rows to copy;  n_slots : number of threads that may have copies at a time
     """
 
     def __init__(self, table: Floats, hot: Ints, n_slots: int) -> None:
@@ -409,18 +410,18 @@ class HotRows:
             places[hot] = self.first + slot * len(hot) + np.arange(len(hot))
 
     def borrow(self, slot: int) -> Ints:
-        """Copy the busy rows; returns the place of every row for this slot."""
-        # Another thread may be giving back: a copy of rows half old and half new does no harm.
+        """Copy the hot rows; returns the place of every row for this slot."""
+        # Another thread may be writing them: a row that is half old and half new does no harm.
         borrow(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
         return np.asarray(self.places[slot])
 
     def give_back(self, slot: int) -> None:
-        """Add what happened to the copies to the rows themselves; one thread at a time."""
+        """Add the changes of the copies to the rows; only one thread may do so at a time."""
         give_back(self.table, self.hot, self.first + slot * len(self.hot), self.base[slot])
 
 
 class Slots:
-    """As many slots as threads, and a lock for what they do together."""
+    """One slot for copies per thread, and a lock for adding them up."""
 
     def __init__(self, n: int) -> None:
         self.n, self.lock = n, threading.Lock()
@@ -430,9 +431,9 @@ class Slots:
 
 
 def busiest(visits: Floats, n_slots: int) -> Ints:
-    """Rows worth a copy, given what a thread visits meanwhile: none for a single thread.
+    """Rows that are worth copying, given the expected visits per chunk; none for a single thread.
 
-    Most rows stay shared: threads with nothing in common would learn each by itself.
+    At most a quarter of the rows: threads that share no rows would learn separate models.
     """
     size = min(int((visits >= WORTH).sum()), len(visits) // 4) if n_slots > 1 else 0
     return np.argsort(-visits, kind="stable")[:size]

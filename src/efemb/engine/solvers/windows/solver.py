@@ -1,4 +1,4 @@
-"""The `windows` solver: text against noise or down a tree, one stochastic step per token."""
+"""The `windows` solver: text models with noise or a tree, one stochastic step per token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from efemb.model.spec import Spec
 
 
 def applies(bound: BoundContext, spec: Spec) -> bool:
-    """Whether the kernels know this model."""
+    """Whether the kernels support this model."""
     noisy = spec.zeros.by_noise or spec.zeros.tree
     if not (bound.is_text and noisy and spec.family.word_kernel and spec.link.is_identity):
         return False
@@ -34,9 +34,9 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
 
 
 def explain(spec: Spec) -> str:
-    """Why `applies` is false, in words."""
+    """Explain why `applies` is false."""
     if not (spec.zeros.by_noise or spec.zeros.tree):
-        return "it is for zeros that are sampled for each word, such as NegativeSampling()"
+        return "it needs zeros that are sampled for each word, such as NegativeSampling()"
     return (
         f"zeros={spec.zeros.name()!r} needs the Bernoulli or Categorical family, a Window without "
         "`positional`, Normal priors or none on the vectors, no prior on the intercept, and "
@@ -46,13 +46,13 @@ def explain(spec: Spec) -> str:
 
 
 class WindowsSolver(Solver[WindowBags]):
-    """Steps happen inside a kernel (`WindowPasses`); value and gradient are those of `rows`."""
+    """Makes its steps in a kernel (`WindowPasses`); value and gradient come from `RowsSolver`."""
 
     name = "windows"
     weighs = False
 
     def prepare(self) -> None:
-        """Check what the kernels cannot do."""
+        """Reject what the kernels do not support."""
         if not applies(self.bound, self.spec):
             raise ParameterError(explain(self.spec))
         if self.spec.combine.reverse and self.spec.zeros.among_draws:
@@ -65,7 +65,7 @@ class WindowsSolver(Solver[WindowBags]):
     def value_and_gradient(
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
-        """By `rows`: negative sampling's expectation over the noise, else the exact softmax."""
+        """The expectation over the noise for negative sampling, else the exact softmax."""
         if self.spec.zeros.tree:
             raise ParameterError("a hierarchical softmax has steps only: there is no full gradient")
         return self._rows.value_and_gradient(vectors, rows, exact=True)
@@ -79,10 +79,10 @@ class WindowsSolver(Solver[WindowBags]):
 
     @cached_property
     def streams(self) -> Streams:
-        """What every pass draws from."""
+        """The draws of all passes."""
         return Streams(self.bound, self.spec)
 
     def passes(self, state: TrainState, plan: Plan) -> Any:
-        """Passes of the kernel."""
+        """Passes that run in a kernel."""
         kind = GroupedPasses if self.spec.structure.grouped else WindowPasses
         return kind(self, state, plan)

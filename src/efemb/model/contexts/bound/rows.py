@@ -33,7 +33,7 @@ class RowBags(BoundContext):
         Stored entries are neither zero, target nor context.
     whole : Dataset, optional
         The same rows including held-out entries; by default the data.
-    pseudo_count : float, optional
+    pseudo_count : float, default=0.0
         Added to every divisor.
     """
 
