@@ -75,6 +75,13 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
     return need + data_size(bound.data)
 
 
+def _smaller(solver: str) -> str:
+    """What else a fit by a solver may do without."""
+    if solver == "windows":
+        return "fewer words (a larger min_count) or dtype='float32'"
+    return "a smaller context, dtype='float32' or solver='generic'"
+
+
 def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any) -> int:
     """Bytes that a fit needs; raises `MemoryEstimateError` if they are not available."""
     free = available_memory()
@@ -83,7 +90,6 @@ def check_memory(bound: BoundContext, space: ParameterSpace, solver: str, dtype:
         raise MemoryEstimateError(
             f"fitting {space.n_entities:,} entities with {space.k} components by solver "
             f"{solver!r} needs about {in_words(need)}, {in_words(free)} are free; use fewer "
-            "components, a smaller context, dtype='float32' or solver='generic'"
-            + space.spec.structure.save_memory()
+            f"components, {_smaller(solver)}" + space.spec.structure.save_memory(solver)
         )
     return need

@@ -265,11 +265,13 @@ class Spec:
             raise ParameterError(
                 f"{self.structure!r} needs combine='linear'; a reverse model has no groups"
             )
-        if self.context.reads_text and (self.zeros.tree or not self.structure.has_proximal_step):
+        drawn = self.zeros.by_noise or self.zeros.of_softmax  # of each word, inside a kernel
+        steps = self.structure.has_proximal_step
+        if self.context.reads_text and (self.zeros.tree or (drawn and not steps)):
             raise ParameterError(
                 f"{self.structure!r} cannot be combined with text (Window) and zeros="
                 f"{self.zeros.name()!r}: use zeros=NegativeSampling() and Grouped(column) or "
-                "Dynamic(column) with a vector per word"
+                "Dynamic(column) with a vector per word, or zeros='all'"
             )
         if self.structure.name() in {term.label for term in self.terms}:
             raise ParameterError(

@@ -14,6 +14,7 @@ import efemb
 from efemb.checks.common import check_gradient
 from efemb.data.corpus import Corpus
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine import limits
 from efemb.engine.callbacks import Checkpoint
 from efemb.engine.optimizers import SGD
 from efemb.evaluation import held_out_words
@@ -239,6 +240,7 @@ OF_TEXT = [
     Grouped("era", min_rows=1),
     Dynamic("year"),
     Grouped("era", min_rows=1, contexts=True),
+    Grouped("era", min_rows=1, amortized=True),
     Dynamic("year", contexts=True),
 ]
 
@@ -252,6 +254,30 @@ def test_the_full_gradient_is_that_of_the_objective(structure: Any, corpus: Corp
     frozen = structure.freeze(small)
     spec = Spec.resolve(context=efemb.Window(2), family="bernoulli", zeros="all", structure=frozen)
     check_gradient(spec, small, repr(structure))
+
+
+def test_the_way_out_of_too_many_groups_is_true_for_text(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors of each document do not fit; a small network of each, with exact zeros, does."""
+    own = corpus.with_rows({"document": np.arange(corpus.n_documents)})
+    monkeypatch.setattr(limits, "available_memory", lambda: 3_000_000)
+    way_out = r"larger min_count.*Grouped\('document', amortized=True\) with zeros='all'"
+    with pytest.raises(efemb.MemoryEstimateError, match=way_out):
+        fit(own, Grouped("document", min_rows=1))
+    network = Grouped("document", min_rows=1, amortized=True, hidden=1)
+    with pytest.warns(Warning, match="max_iter"):
+        model = fit(own, network, zeros="all", max_iter=1)
+    assert len(model.report_["groups"]) == own.n_documents
+
+
+def test_amortized_groups_of_text_find_a_change_of_meaning(corpus: Corpus) -> None:
+    network = Grouped("era", amortized=True, hidden=16)
+    with pytest.warns(Warning, match="max_iter"):
+        model = fit(corpus, network, zeros="all", max_iter=20)
+    for era, first in (("early", 0), ("late", WORDS)):
+        closest = set(model.similar("w0", n=WORDS - 1, group=era)["label"])
+        assert closest <= {f"w{i}" for i in range(first, first + WORDS)}
 
 
 def test_operations_carry_the_columns_of_documents(corpus: Corpus) -> None:
@@ -280,7 +306,7 @@ def test_unknown_groups_have_the_shared_vectors(grouped: Any, corpus: Corpus) ->
     [
         (Grouped("author"), {}, r"'author', which the data lack .*corpus.with_rows"),
         (Grouped("era", min_rows=9999), {}, "lower min_rows"),
-        (Grouped("era", amortized=True), {}, "a vector per word"),
+        (Grouped("era", amortized=True), {}, "a vector per word, or zeros='all'"),
         (Grouped("era"), {"combine": "reverse"}, "no groups"),
         (Grouped("era", contexts=True, amortized=True), {}, "networks compute embeddings only"),
         (

@@ -220,8 +220,8 @@ class Structure(Ingredient, ABC):
         """The own array of offsets of context vectors, and what to add to the shared ones."""
         raise ParameterError(f"{self!r} has no offsets")
 
-    def save_memory(self) -> str:
-        """Advice for users whose groups do not fit into memory."""
+    def save_memory(self, solver: str) -> str:
+        """Advice for users whose groups do not fit into the memory of a solver."""
         return ""
 
 

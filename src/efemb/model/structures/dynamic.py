@@ -273,7 +273,7 @@ class Dynamic(GroupStructure):
         empty = [label for label, size in report["groups"].items() if size == 0]
         return {**report, "slices_without_rows": empty}
 
-    def save_memory(self) -> str:
+    def save_memory(self, solver: str) -> str:
         """Advice to use longer slices."""
         return f", or longer slices: Dynamic({self.column!r}, every=...)"
 

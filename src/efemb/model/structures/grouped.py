@@ -223,10 +223,11 @@ class Grouped(GroupStructure):
             own["intercepts"] = intercepts
         return own, common, np.zeros_like(intercepts[0])
 
-    def save_memory(self) -> str:
+    def save_memory(self, solver: str) -> str:
         """Advice to use networks instead of vectors, or fewer groups."""
         if self.amortized:
             return ", or larger min_rows in Grouped"
         if self.contexts:
             return ", or Grouped without contexts=True, or with larger min_rows"
-        return f", or Grouped({self.column!r}, amortized=True), or larger min_rows"
+        exact = " with zeros='all'" if solver == "windows" else ""
+        return f", or Grouped({self.column!r}, amortized=True){exact}, or larger min_rows"
