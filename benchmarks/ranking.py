@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +343,7 @@ class NextItems:
     """A model that gives calibrated probabilities of the items outside a row by itself."""
 
     def __init__(self, model: Any) -> None:
-        self.log_means = partial(model.log_means, exclude_seen=True)
+        self.log_means = model.absent_log_means
         self.family_, self.vocabulary_ = model.family_, model.vocabulary_
 
 

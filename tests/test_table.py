@@ -151,7 +151,7 @@ def test_head_and_order() -> None:
     assert table.head(3).note == table.sort_by("n").note == "counts"
     with pytest.raises(DataError, match="no column 'm'"):
         table.sort_by("m")
-    with pytest.raises(InputTypeError, match="integer >= 0"):
+    with pytest.raises(ParameterError, match="n must be >= 0"):
         table.head(-1)
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
+from math import isfinite
+from numbers import Integral, Real
+
+_ORDERS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 
 
 class EfembError(Exception):
@@ -55,6 +60,58 @@ def check_known(option: str, value: object, choices: Iterable[str]) -> None:
     names = list(choices)
     if value not in names:
         raise ParameterError(f"{option}={value!r} is unknown; {suggest(value, names)}")
+
+
+def check_integer(option: str, value: object, low: int = 1, high: int | None = None) -> int:
+    """The value as an int; an error unless it is an integer from `low` to `high`.
+
+    >>> check_integer("n", 3)
+    3
+    >>> check_integer("n", 0)
+    Traceback (most recent call last):
+    efemb.errors.ParameterError: n must be >= 1, got 0
+    """
+    between = "" if high is None else f"between {low} and {high:,}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        rule = between or f">= {low}"
+        raise InputTypeError(f"{option} must be an integer {rule}, got {value!r}")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        rule = f"lie {between}" if between else f"be >= {low}"
+        raise ParameterError(f"{option} must {rule}, got {value}")
+    return number
+
+
+def check_number(
+    option: str,
+    value: object,
+    *,
+    low: float | None = None,
+    above: float | None = None,
+    high: float | None = None,
+    below: float | None = None,
+) -> float:
+    """The value as a float; an error unless it is a finite number within the limits.
+
+    >>> check_number("tol", 0, low=0)
+    0.0
+    >>> check_number("level", 1, above=0, below=1)
+    Traceback (most recent call last):
+    efemb.errors.ParameterError: level must lie in (0, 1), got 1
+    """
+    limits = {">=": low, ">": above, "<=": high, "<": below}
+    stated = {sign: limit for sign, limit in limits.items() if limit is not None}
+    rule = " and ".join(f"{sign} {limit:g}" for sign, limit in stated.items())
+    if len(stated) == 2:
+        least, most = (f"{limit:g}" for limit in stated.values())
+        rule = f"in {'[' if '>=' in stated else '('}{least}, {most}{']' if '<=' in stated else ')'}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputTypeError(f"{option} must be a number {rule}, got {value!r}")
+    number = float(value)
+    if not isfinite(number) or not all(_ORDERS[sign](number, x) for sign, x in stated.items()):
+        verb = "lie" if len(stated) == 2 else "be finite and"
+        raise ParameterError(f"{option} must {verb} {rule}, got {value}")
+    return number
 
 
 def suggest(name: object, choices: Iterable[str]) -> str:

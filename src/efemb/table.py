@@ -13,7 +13,7 @@ import numpy as np
 from efemb._deprecated import warn_renamed
 from efemb._terminal import one_line
 from efemb._typing import Floats
-from efemb.errors import DataError, InputTypeError, MissingExtraError, suggest
+from efemb.errors import DataError, InputTypeError, MissingExtraError, check_integer, suggest
 
 _SHOWN = 40
 # Column names of version 0.2, and the names that replaced them in the various tables.
@@ -119,9 +119,7 @@ class Table:
         -------
         Table
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-            raise InputTypeError(f"n must be an integer >= 0, got {n!r}")
-        return self[: int(n)]
+        return self[: check_integer("n", n, 0)]
 
     def sort_by(self, column: str, *, descending: bool = False) -> Table:
         """Sort the rows by a column; equal values keep their order.

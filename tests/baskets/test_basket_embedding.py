@@ -143,15 +143,15 @@ def test_log_means_of_what_is_not_in_the_basket_are_those_of_complete(
     whole = model.complete(["item 1", "item 2"], n=100)
     X = np.zeros((1, 40))
     X[0, 1:3] = 1.0
-    ((_, logs),) = model.log_means(X, np.array([0]), np.array([5]), exclude_seen=True)
+    ((_, logs),) = model.absent_log_means(X, np.array([0]), np.array([5]))
     assert np.isneginf(logs[0, 1:3]).all()
     places = [LABELS.index(label) for label in whole["label"]]
     assert_allclose(np.exp(logs[0, places]), whole["probability"], rtol=1e-5)
     X[0, 5] = 1.0  # the queried item leaves its row
-    ((_, left),) = model.log_means(X, np.array([0]), np.array([5]), exclude_seen=True)
+    ((_, left),) = model.absent_log_means(X, np.array([0]), np.array([5]))
     assert_allclose(left, logs, rtol=1e-4)
     with pytest.raises(ParameterError, match="entities"):
-        model.log_means(X, np.array([0]), np.array([40]), exclude_seen=True)
+        model.absent_log_means(X, np.array([0]), np.array([40]))
 
 
 def test_a_context_larger_than_any_seen(model: BasketEmbedding) -> None:

@@ -254,9 +254,9 @@ def test_models_are_named_models_with_log_means(
     ("options", "error", "match"),
     [
         ({"how": "mixtures"}, ParameterError, "did you mean 'mixture'"),
-        ({"validation_fraction": 0}, ParameterError, "between 0 and 1"),
+        ({"validation_fraction": 0}, ParameterError, "must lie in"),
         ({"validation_fraction": "some"}, InputTypeError, "must be a number"),
-        ({"max_entries": 0}, ParameterError, "at least 1"),
+        ({"max_entries": 0}, ParameterError, ">= 1"),
         ({"max_entries": 1.5}, InputTypeError, "integer"),
         ({"random_state": -1}, ParameterError, ">= 0"),
     ],

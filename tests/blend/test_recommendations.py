@@ -135,7 +135,7 @@ def test_models_that_know_their_users_are_told_the_user() -> None:
         (lambda blend: blend.complete({"beer": "two"}), InputTypeError, "must be a number"),
         (lambda blend: blend.complete({"beer": np.inf}), DataError, "finite number"),
         (lambda blend: blend.complete({"beer": -1}), DataError, "-1"),
-        (lambda blend: blend.complete(["beer"], n=0), ParameterError, "at least 1"),
+        (lambda blend: blend.complete(["beer"], n=0), ParameterError, ">= 1"),
         (lambda blend: blend.explain(["beer"], "wine"), DataError, "unknown label 'wine'"),
         (lambda blend: blend.recommend(np.eye(9)), DataError, "9"),
         (lambda blend: blend.recommend(np.eye(10), n="all"), InputTypeError, "integer"),

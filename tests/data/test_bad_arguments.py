@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no folder": (lambda: read_suite2p(None), "folder must be a path, not None"),
     "text as a share of light": (
         lambda: read_suite2p(".", neuropil="x"),
-        "neuropil must be a number, got 'x'",
+        "neuropil must be a number >= 0, got 'x'",
     ),
     "a seed of a split": (lambda: DATA.split(test=0.5, seed=1.5), "seed=1.5 must be"),
     "a seed of subsampling": (lambda: TEXT.subsampled(0.1, seed=-1), "seed=-1 must be"),

@@ -68,7 +68,7 @@ BAD_ARGUMENTS: dict[str, tuple[Any, Any, str]] = {
     "K = 0": (P(0), {}, r"n_components must lie between 1 and"),
     "K < 0": (P(-3), {}, r"n_components must lie between 1 and"),
     "K huge": (P(10**9), {}, r"n_components must lie between 1 and"),
-    "K a fraction": (P(2.5), {}, r"n_components must be an integer, got 2.5"),
+    "K a fraction": (P(2.5), {}, r"n_components must be an integer between 1 and .*, got 2.5"),
     "max_iter = 0": (P(2, max_iter=0), {}, r"max_iter"),
     "max_iter < 0": (P(2, max_iter=-3), {}, r"max_iter"),
     "max_iter a fraction": (P(2, max_iter=2.5), {}, r"max_iter"),

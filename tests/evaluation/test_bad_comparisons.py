@@ -65,7 +65,7 @@ def test_a_score_is_a_number() -> None:
         ({"metric": "accuracy"}, efemb.ParameterError, "unknown"),
         ({"metric": "mean_squared_error"}, efemb.ParameterError, "real data"),
         ({"reference": "b"}, efemb.ParameterError, "not one of the models"),
-        ({"bootstrap": 0}, efemb.ParameterError, "at least 1"),
+        ({"bootstrap": 0}, efemb.ParameterError, ">= 1"),
         ({"bootstrap": 1.5}, efemb.InputTypeError, "integer"),
         ({"by": "week"}, efemb.ParameterError, "by="),
         ({"X": None}, efemb.ParameterError, "X is missing"),

@@ -314,9 +314,11 @@ def test_by_entity_has_the_r2_of_each_column() -> None:
     assert table["low"][0] < table["r2"][0] < table["high"][0] <= 1.0
     narrow = predictions.by_entity(level=0.5)
     assert (narrow["high"] - narrow["low"] < table["high"] - table["low"]).all()
-    for level in (0.0, 1.0, True):
-        with pytest.raises(efemb.ParameterError, match="level must lie between 0 and 1"):
+    for level in (0.0, 1.0):
+        with pytest.raises(efemb.ParameterError, match=r"level must lie in \(0, 1\)"):
             predictions.by_entity(level)
+    with pytest.raises(efemb.InputTypeError, match="level must be a number"):
+        predictions.by_entity(True)
 
 
 def test_an_entity_that_does_not_vary_has_no_r2() -> None:

@@ -263,7 +263,7 @@ def test_restrict_uses_the_most_frequent() -> None:
         ({"s": ["a b c d"]}, {}, DataError, "s, question 0"),
         (None, {}, InputTypeError, "NoneType"),
         ([("a", "b", "c", "d")], {"method": "sub"}, ParameterError, "choices: add, mul"),
-        ([("a", "b", "c", "d")], {"restrict": 0}, ParameterError, "at least 1"),
+        ([("a", "b", "c", "d")], {"restrict": 0}, ParameterError, ">= 1"),
     ],
 )
 def test_bad_questions(source: Any, options: Any, error: type[Exception], words: str) -> None:

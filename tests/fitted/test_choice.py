@@ -104,8 +104,8 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "exclude unknown": ({"exclude": "bear"}, efemb.DataError, "did you mean 'beer'"),
     "min_count text": ({"min_count": "3"}, efemb.InputTypeError, "min_count must be a number"),
     "min_count true": ({"min_count": True}, efemb.InputTypeError, "min_count must be a number"),
-    "min_count < 0": ({"min_count": -1}, efemb.ParameterError, "at least 0, got -1"),
-    "min_count NaN": ({"min_count": np.nan}, efemb.ParameterError, "at least 0, got nan"),
+    "min_count < 0": ({"min_count": -1}, efemb.ParameterError, ">= 0, got -1"),
+    "min_count NaN": ({"min_count": np.nan}, efemb.ParameterError, ">= 0, got nan"),
     "match": ({"match": "prefx"}, efemb.ParameterError, "did you mean 'prefix'"),
     "unknown": ({"unknown": "skp"}, efemb.ParameterError, "did you mean 'skip'"),
 }

@@ -216,7 +216,7 @@ def test_bad_vectors(labels: Any, values: Any, error: type[Exception], words: st
 @pytest.mark.parametrize(
     ("ask", "error", "words"),
     [
-        (lambda v: v.similar("w1", n=0), ParameterError, "at least 1"),
+        (lambda v: v.similar("w1", n=0), ParameterError, ">= 1"),
         (lambda v: v.similar("w1", n=2.5), InputTypeError, "integer"),
         (lambda v: v.similar("w1", n=True), InputTypeError, "integer"),
         (lambda v: v.similar("w1", unknown="ignore"), ParameterError, "choices: error, skip"),
@@ -226,7 +226,7 @@ def test_bad_vectors(labels: Any, values: Any, error: type[Exception], words: st
         (lambda v: v.similar(None), DataError, "unknown label None"),
         (lambda v: v.analogy([]), DataError, "no label was given"),
         (lambda v: v.analogy("w1", method="div"), ParameterError, "choices: add, mul"),
-        (lambda v: v.most_frequent(0), ParameterError, "at least 1"),
+        (lambda v: v.most_frequent(0), ParameterError, ">= 1"),
     ],
 )
 def test_bad_questions(ask: Any, error: type[Exception], words: str) -> None:

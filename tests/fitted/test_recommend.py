@@ -144,7 +144,7 @@ def test_bad_questions(tmp_path: Path) -> None:
     model = efemb.PoissonEmbedding(2, random_state=0).fit(trips())
     with pytest.raises(InputTypeError, match="exclude_seen must be True or False"):
         model.recommend(trips(), exclude_seen="no")
-    with pytest.raises(ParameterError, match="at least 1"):
+    with pytest.raises(ParameterError, match=">= 1"):
         model.recommend(trips(), 0)
     words = efemb.BernoulliTextEmbedding(2, min_count=1, max_iter=1, random_state=0)
     with pytest.raises(ParameterError, match=r"use predict\(words\)"):

@@ -45,9 +45,9 @@ def test_statistics_of_a_single_change_by_their_definition() -> None:
     ):
         assert (before, after) == ((week < at).sum(), (week >= at).sum())
     assert table["statistic"][0] >= table["statistic"][1]
-    with pytest.raises(efemb.ParameterError, match="n_permutations must be at least 1"):
+    with pytest.raises(efemb.ParameterError, match="n_permutations must be >= 1"):
         model.change_points(2, data, n_permutations=0)
-    with pytest.raises(efemb.ParameterError, match="n must be at least 1"):
+    with pytest.raises(efemb.ParameterError, match="n must be >= 1"):
         model.change_points(2, data, n=-1)
     with pytest.raises(efemb.ParameterError, match="one half of the time"):
         model.drift(data.take_rows(week == 3))

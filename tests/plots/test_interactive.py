@@ -97,7 +97,7 @@ def test_answers_show_intervals() -> None:
         (Table({"label": ["a"][:0], "x": [0.5][:0]}), {}, "the table has no rows"),
         (Table({"label": ["a"]}), {}, "no column of numbers"),
         (Table({"label": ["a"], "x": [0.5]}), {"value": "label"}, "does not hold numbers"),
-        (Table({"label": ["a"], "x": [0.5]}), {"n": 0}, "n must be an integer"),
+        (Table({"label": ["a"], "x": [0.5]}), {"n": 0}, "n must be >= 1"),
     ],
 )
 def test_answers_that_cannot_be_drawn(table: Table, options: Any, message: str) -> None:

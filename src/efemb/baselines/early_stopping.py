@@ -14,8 +14,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats
 from efemb.baselines.base import Baseline
 from efemb.engine.callbacks import EarlyStopping
-from efemb.engine.options import number, whole
-from efemb.errors import DivergenceError
+from efemb.errors import DivergenceError, check_integer, check_number
 from efemb.estimators.checks import check_components
 from efemb.model.ingredient import positive_number
 
@@ -45,9 +44,9 @@ class Iterated(Baseline):
         check_components(self.n_components)
         for name in self._positive:
             positive_number(self, name)
-        number("tol", self.tol)
-        whole("max_iter", self.max_iter)
-        whole("n_iter_no_change", self.n_iter_no_change)
+        check_number("tol", self.tol, low=0)
+        check_integer("max_iter", self.max_iter)
+        check_integer("n_iter_no_change", self.n_iter_no_change)
 
 
 def run_passes(

@@ -6,8 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from efemb.baselines.item_item import ItemItem
+from efemb.errors import check_number
 from efemb.model.ingredient import positive_number
-from efemb.model.item_regressions import check_dropout, check_memory, dense_size, ridge_weights
+from efemb.model.item_regressions import check_memory, dense_size, ridge_weights
 
 WAY_OUT = "drop rare items, or use ItemKNN or RP3beta, whose weights are sparse"
 
@@ -80,7 +81,7 @@ class EASE(ItemItem):
     def _check(self) -> None:
         super()._check()
         positive_number(self, "penalty")
-        check_dropout(self.dropout)
+        check_number("dropout", self.dropout, low=0, below=1)
 
     def _learn(self, present: Any) -> None:
         n_items = present.shape[1]

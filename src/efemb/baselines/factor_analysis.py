@@ -14,8 +14,7 @@ from efemb.baselines.arrays import known_variances
 from efemb.baselines.base import Baseline
 from efemb.baselines.low_rank import predict_left_out
 from efemb.data.matrices import dense
-from efemb.engine.options import number, whole
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, check_integer, check_number
 from efemb.estimators.checks import check_components, check_variation, generator
 from efemb.model.families import Family, Gaussian
 
@@ -85,8 +84,8 @@ class FactorAnalysis(Baseline):
 
     def _check(self) -> None:
         check_components(self.n_components)
-        number("tol", self.tol)
-        whole("max_iter", self.max_iter)
+        check_number("tol", self.tol, low=0)
+        check_integer("max_iter", self.max_iter)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         values = dense(data)

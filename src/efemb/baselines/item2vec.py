@@ -13,8 +13,7 @@ from efemb.data.corpus import Corpus
 from efemb.data.matrices import sparse
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.optimizers.first_order import Adagrad
-from efemb.engine.options import whole
-from efemb.errors import DataError
+from efemb.errors import DataError, check_integer
 from efemb.estimators.checks import check_components
 from efemb.estimators.text_presets import SkipGram
 from efemb.model.contexts.window import Window
@@ -90,8 +89,8 @@ class ItemSkipGram(Baseline):
 
     def _check(self) -> None:
         check_components(self.n_components)
-        whole("n_negatives", self.n_negatives)
-        whole("max_iter", self.max_iter)
+        check_integer("n_negatives", self.n_negatives)
+        check_integer("max_iter", self.max_iter)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         X = sparse(data)

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.item_item import ItemItem
-from efemb.engine.options import whole
+from efemb.errors import check_integer
 from efemb.model.ingredient import positive_number
 from efemb.model.item_regressions import find_strongest_weights
 
@@ -63,7 +63,7 @@ class ItemKNN(ItemItem):
 
     def _check(self) -> None:
         super()._check()
-        whole("n_neighbors", self.n_neighbors)
+        check_integer("n_neighbors", self.n_neighbors)
         positive_number(self, "shrinkage", zero=True)
 
     def _learn(self, present: Any) -> None:

@@ -10,13 +10,12 @@ import numpy as np
 from efemb._typing import Floats
 from efemb.baselines.base import Baseline
 from efemb.engine.holdout import given_split, hold_out
-from efemb.engine.options import number
 from efemb.engine.solvers.choice import Setup
 from efemb.engine.solvers.moments.evidence import ridge_weights
 from efemb.engine.solvers.moments.solver import MomentsSolver
 from efemb.engine.statistics import column_means
 from efemb.engine.threads import cut, workers
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, check_number
 from efemb.estimators.checks import check_variation, generator
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
@@ -103,7 +102,7 @@ class NeighborRidge(Baseline):
 
     def _check(self) -> None:
         if self.ridge != "auto":
-            number("ridge", self.ridge)
+            check_number("ridge", self.ridge, low=0)
         flag("intercept", self.intercept)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.baselines.item_item import ItemItem
-from efemb.engine.options import whole
+from efemb.errors import check_integer
 from efemb.model.ingredient import positive_number
 from efemb.model.item_regressions import find_strongest_weights
 
@@ -69,7 +69,7 @@ class RP3beta(ItemItem):
 
     def _check(self) -> None:
         super()._check()
-        whole("n_neighbors", self.n_neighbors)
+        check_integer("n_neighbors", self.n_neighbors)
         for name in ("alpha", "beta"):
             positive_number(self, name, zero=True)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.engine.threads import one_blas_thread
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError, check_integer, check_number
 from efemb.estimators.checks import check_components, generator
 from efemb.fitted import LabeledVectors
 from efemb.fitted.embedding import FittedEmbedding
@@ -142,17 +142,10 @@ class ShiftedPPMI(BaseEstimator):
 
     def _check(self) -> None:
         check_components(self.n_components)
-        if isinstance(self.window, bool) or not isinstance(self.window, int | np.integer):
-            raise InputTypeError(f"window must be an integer, got {self.window!r}")
-        if self.window < 1:
-            raise ParameterError(f"window must be at least 1, got {self.window}")
-        for name in ("shift", "power", "eigen"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise InputTypeError(f"{name} must be a number, got {value!r}")
-            if not np.isfinite(value) or value < 0 or (name == "shift" and value == 0):
-                rule = "> 0" if name == "shift" else ">= 0"
-                raise ParameterError(f"{name} must be finite and {rule}, got {value}")
+        check_integer("window", self.window)
+        check_number("shift", self.shift, above=0)
+        check_number("power", self.power, low=0)
+        check_number("eigen", self.eigen, low=0)
 
 
 def shifted_ppmi(counts: Any, shift: float, power: float) -> Any:

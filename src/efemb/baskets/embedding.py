@@ -27,7 +27,14 @@ from efemb.baskets.parts import (
 )
 from efemb.blend.basket_model import BasketModel
 from efemb.data.matrices import sparse
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import (
+    DataError,
+    InputTypeError,
+    ParameterError,
+    check_integer,
+    check_number,
+    suggest,
+)
 from efemb.estimators.checks import check_components, check_shape, generator
 from efemb.fitted.queries import Queries
 from efemb.fitted.recommendation import RowScores
@@ -45,55 +52,58 @@ if TYPE_CHECKING:
 class BasketEmbedding(Queries, BasketModel):
     r"""Vectors, item pairs, popularity and the customer's history as one model of baskets.
 
-    The share of item j given a basket of s items is a mixture of experts,
+    The share of item j, given a basket of s items, is a mixture of experts,
 
     .. math:: p_j = \sum_e w_e(s) \; \prod_f q_{fj}^{a_{ef}} / \sum_k \prod_f q_{fk}^{a_{ef}}
 
-    where the :math:`q_f` are the shares of the parts: an exponential family embedding whose
-    contexts have a pseudo-count and are thinned in the fit (`Basket`), an item-item ridge
-    regression (`EASE`), popularity, and, where the customer is known, the share of the item in the
-    customer's other rows and a second embedding with terms of the customer. Experts are powers of
-    single parts and products of all of them: one for all items; two for absent items, of which one
-    relies on the pairs and the other on the vectors (with known customers, one). The weights
-    maximize the likelihood of entries of held-out rows given whole and random short contexts; they
-    are interpolated in the logarithm of the size.
+    where the :math:`q_f` are the shares of the parts:
 
-    Where the customer is known, the mixture decides how likely any item is that the customer has
-    not bought before; which of these it is, is predicted by a mixture of two products of the parts
-    that is fitted among such items only, by expectation maximization.
+    - an exponential family embedding, whose contexts have a pseudo-count and are thinned during
+      the fit (`Basket`);
+    - an item-item ridge regression (`EASE`);
+    - popularity;
+    - if the customer is known, the share of the item in the customer's other rows, and a second
+      embedding with terms of the customer.
 
-    There are two sets of weights: one for `log_means` and `score`, where shares are among all
-    items, as in the paper, and one for `complete` and `recommend`, where items of the basket are
-    excluded and probabilities are calibrated.
+    Experts are powers of single parts and products of all parts. Their weights maximize the
+    likelihood of entries of held-out rows, given whole and random short contexts, and are
+    interpolated in the logarithm of the size. There are two sets of weights: one for `log_means`
+    and `score`, where shares are among all items, as in the paper; and one for `complete` and
+    `recommend`, where the items of the basket are excluded and probabilities are calibrated.
+
+    For a known customer, the mixture determines the total probability of the items that the
+    customer has not bought before. A second mixture, fitted to such items only, determines the
+    share of each of them.
 
     Parameters
     ----------
     n_components : int, default=100
         Length K of the vectors.
     family : {"auto", "bernoulli", "poisson"}, default="auto"
-        Family of the embedding. "auto" takes Bernoulli for 0/1 data; for counts it fits both to at
-        most 10,000 rows and takes the one that predicts held-out rows better. `report_` tells.
+        Family of the embedding. "auto" is Bernoulli for 0/1 data; for counts, both families are
+        fitted to at most 10,000 rows, and the one that predicts held-out rows better is used.
     user : str or None, default="user"
         Row column with the customer of each row. ``Dataset(users=)`` and ``read_baskets(user=)``
-        fill "user"; any other column of ``Dataset(rows=)`` may be named. If the data have it, what
-        customers bought before is a part of the model, and a second embedding has the terms
-        `History` and `RowVectors` of the customer. Rows of unknown customers are predicted as if
-        there were none. None turns this off.
+        fill "user"; any other column of ``Dataset(rows=)`` may be named. If the data have this
+        column, the purchase history of the customer is a part of the model, and a second embedding
+        has the terms `History` and `RowVectors`. Rows of unknown customers are predicted without
+        either. None ignores customers.
     pseudo_count : float or "auto", default="auto"
-        Of the contexts (`Basket`); "auto" is 1.5 times the root of the mean number of items.
+        Pseudo-count of the contexts (`Basket`); "auto" is 1.5 times the square root of the mean
+        number of items per row.
     thinning : float, default=0.3
-        Fraction of the contexts that are thinned in each pass (`Basket`).
+        Fraction of the contexts that is thinned in each pass (`Basket`).
     penalty : float or "auto", default="auto"
-        Ridge penalty of the item pairs, in rows. "auto" takes the one of 30, 100, 200, 500 and 1000
-        under which a mixture of pairs, vectors and popularity predicts held-out entries best, if
-        there are at most 4,000 items, and 100 otherwise.
+        Ridge penalty of the item pairs, in rows. "auto" chooses among 30, 100, 200, 500 and 1000
+        the one with which a mixture of pairs, vectors and popularity predicts held-out entries
+        best, if there are at most 4,000 items, and is 100 otherwise.
     n_neighbors : int, None or "auto", default="auto"
-        Number of other items that each item is regressed on. None takes all, which needs N^2
-        numbers; "auto" takes all of up to 20,000 items if there is memory for them, and 100 above.
+        Number of other items that each item is regressed on. None uses all items, which needs N^2
+        numbers. "auto" uses all of up to 20,000 items if there is memory for them, otherwise 100.
     validation_fraction : float, default=0.1
-        Fraction of the rows, at most 1,500, that `fit` holds out if `validation` is not passed.
-        Fewer than 5,000 rows are held out in four turns instead, after which all parts are fitted
-        to all rows.
+        Fraction of the rows (at most 1,500 rows) that `fit` holds out unless `validation` is
+        passed. Data of fewer than 5,000 rows are cross-validated in four folds instead, and then
+        all parts are fitted to all rows.
     max_iter : int, optional
         Maximum number of passes of the vectors.
     n_jobs : int or None, default=1
@@ -114,24 +124,27 @@ class BasketEmbedding(Queries, BasketModel):
     personal_ : SizeMixture or None
         The same for baskets of customers who have a history.
     new_items_ : SizeMixture or None
-        Two products of the parts, mixed, for items that such a customer has not bought before.
+        The mixture for items that such a customer has not bought before.
     reliability_ : Table
         Predicted and observed probabilities of held-out entries, by predicted probability.
     report_ : dict
-        family, and how it was chosen; pairs; history; held_out; weights of the largest experts by
-        the size of the context; absent_items and new_items: by what they are predicted, and how
-        many questions that was fitted to; held_out_score: mean log share per unit, of all and
-        absent items.
+        family and how it was chosen; pairs; history; held_out; weights of the largest experts by
+        the size of the context; absent_items and new_items: which parts predict them, and how many
+        held-out questions the weights were fitted to; held_out_score: mean log share per unit, of
+        all and of absent items.
     family_ : Categorical
         Only the shares of the means are meaningful.
 
     Notes
     -----
-    Contexts of the vectors count an item once however many of it there are, so that a single large
-    count cannot dominate; in the fit of the weights a count above 10 weighs 10, and a count above 3
-    weighs 3 in those of `complete` and `recommend`. Pairs do the same, unless there are at most
-    4,000 items and regressions of log2(1 + count) predict held-out entries better by more than 0.01
-    nats per entry, as those of ratings do: see ``report_["counts_in_pairs"]``.
+    Contexts of the vectors and of the pairs count each item once, so that a large count cannot
+    dominate. Pairs are instead regressions of log2(1 + count) if there are at most 4,000 items and
+    this improves the prediction of held-out entries by more than 0.01 nats per entry, as it does
+    for ratings (``report_["counts_in_pairs"]``). In the fit of the weights, counts are limited to
+    10, and to 3 for the weights of `complete` and `recommend`.
+
+    Experts of `log_means` include one product of all parts. Those of absent items include two, one
+    of which relies on the pairs and the other on the vectors (with known customers, one).
 
     Examples
     --------
@@ -203,18 +216,9 @@ class BasketEmbedding(Queries, BasketModel):
             positive_number(self, "penalty")
         if self.pseudo_count != AUTO:
             positive_number(self, "pseudo_count", zero=True)
-        share = self.validation_fraction
-        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
-            raise InputTypeError(f"validation_fraction must be a number, got {share!r}")
-        if not 0 < share < 1:
-            raise ParameterError(f"validation_fraction must lie between 0 and 1, got {share!r}")
-        many = self.n_neighbors
-        if many not in (AUTO, None) and (
-            isinstance(many, bool) or not isinstance(many, int | np.integer) or many < 1
-        ):
-            raise ParameterError(
-                f"n_neighbors must be an integer >= 1, None or 'auto', got {many!r}"
-            )
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        if self.n_neighbors not in (AUTO, None):
+            check_integer("n_neighbors, unless 'auto' or None,", self.n_neighbors)
 
     def _fit(self, data: Dataset, validation: Dataset | None) -> None:
         check_shape(data)
@@ -261,30 +265,6 @@ class BasketEmbedding(Queries, BasketModel):
 
     # -- predictions -------------------------------------------------------------------------------
 
-    def log_means(
-        self, X: Any, rows: Any, entities: Any, *, exclude_seen: bool = False
-    ) -> Iterator[tuple[slice, Floats]]:
-        """Log shares of all items given a row without the queried one, block by block.
-
-        Parameters
-        ----------
-        X : like the X of `fit`
-        rows, entities : integer arrays of shape (n,)
-            The queried cells; an item that occurs in its row is removed from it first.
-        exclude_seen : bool, default=False
-            Whether the items that remain in the row are excluded (-infinity), so that the others
-            have the calibrated probabilities of `complete`.
-
-        Yields
-        ------
-        slice
-            Positions of a block of queried cells.
-        array of shape (cells of the block, N)
-        """
-        data = self._known(X)
-        cells = check_entries((rows, entities), data.n_rows, data.n_entities)
-        return self._log_mean_blocks(data, *cells, absent=bool(exclude_seen))
-
     def _log_mean_blocks(
         self, data: Dataset, rows: Ints, entities: Ints, *, absent: bool = False
     ) -> Iterator[tuple[slice, Floats]]:
@@ -299,7 +279,7 @@ class BasketEmbedding(Queries, BasketModel):
             yield cells, shares
 
     def absent_log_means(self, X: Any, rows: Any, entities: Any) -> Iterator[tuple[slice, Floats]]:
-        """Calibrated log shares among the entities outside the context, as `recommend` has them.
+        """Calibrated log probabilities of the items outside the basket, as in `recommend`.
 
         Parameters
         ----------
@@ -314,10 +294,9 @@ class BasketEmbedding(Queries, BasketModel):
         array of shape (cells of the block, N)
             -infinity for entities in the context.
         """
-        check_is_fitted(self, "mixture_")
         data = self._known(X)
         cells = check_entries((rows, entities), data.n_rows, data.n_entities)
-        yield from self._log_mean_blocks(data, *cells, absent=True)
+        return self._log_mean_blocks(data, *cells, absent=True)
 
     def _shares(
         self, mixture: SizeMixture, data: Dataset, rows: Ints, entities: Ints, *, absent: bool
@@ -361,7 +340,7 @@ class BasketEmbedding(Queries, BasketModel):
         item : label
             The item to explain.
         by : {"expert", "item"}, default="expert"
-            The experts of the mixture, or the items of the basket.
+            Whether to list the experts of the mixture or the items of the basket.
         user : label, optional
             The customer.
         match : {"exact", "prefix"}, default="exact"

@@ -22,10 +22,15 @@ from efemb.blend.members import (
 from efemb.blend.pools import POOLS, Pool, Sample
 from efemb.data.matrices import sparse
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import (
+    DataError,
+    ParameterError,
+    check_integer,
+    check_number,
+    suggest,
+)
 from efemb.estimators.checks import all_or_nothing, check_shape, generator
 from efemb.evaluation.adapter import vocabulary_of
-from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.table import Table
 
@@ -153,12 +158,8 @@ class Blend(BasketModel):
             raise ParameterError(
                 f"how={self.how!r} is unknown; {suggest(self.how, [AUTO, *POOLS])}"
             )
-        share = self.validation_fraction
-        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
-            raise InputTypeError(f"validation_fraction must be a number, got {share!r}")
-        if not 0 < share < 1:
-            raise ParameterError(f"validation_fraction must lie between 0 and 1, got {share!r}")
-        checked_number(self.max_entries, "max_entries")
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        check_integer("max_entries", self.max_entries)
 
     def _learn(self, X: Any, validation: Any) -> None:
         self.family_ = self._family()

@@ -12,7 +12,7 @@ import numpy as np
 from efemb import shards
 from efemb.dask.cluster import check_alike, check_limits, find_client, warn_threads
 from efemb.dask.executor import DaskExecutor
-from efemb.engine.options import whole
+from efemb.errors import check_integer
 from efemb.model.space import ParameterSpace
 from efemb.shards import ShardStore
 from efemb.shards.training import Model, fit_store
@@ -106,7 +106,7 @@ def fit(
         If no worker or no scheduler is left.
     """
     client = find_client(client)
-    whole("n_replicas", n_replicas)
+    check_integer("n_replicas", n_replicas)
     check_alike(client, mixed_cpus=mixed_cpus)
     warn_threads(client, model.n_jobs)
     opened = store if isinstance(store, ShardStore) else ShardStore.open(store)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, ParameterError, check_integer
 from efemb.model.parameters import Parameters
 from efemb.storage.encoding import decode, encode
 from efemb.storage.folder import SealedKind
@@ -160,9 +160,7 @@ class IterateAverage:
     """
 
     def __init__(self, window: int = 3) -> None:
-        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-            raise ParameterError(f"IterateAverage(window=) must be an integer >= 1, got {window!r}")
-        self.window = window
+        self.window = check_integer("IterateAverage.window", window)
         self.start()
 
     def start(self) -> None:
@@ -237,9 +235,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], every: int = 1, resume: bool = True) -> None:
         self.path = CHECKPOINT.check_path(path)
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ParameterError(f"Checkpoint(every=) must be an integer >= 1, got {every!r}")
-        self.every = every
+        self.every = check_integer("Checkpoint.every", every)
         self.resume = resume
 
     def __call__(self, progress: Progress) -> None:

@@ -19,7 +19,7 @@ from efemb.engine.validation import (
     entries_given_rows,
     rows_given_themselves,
 )
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, ParameterError, check_number
 from efemb.model.contexts.base import BoundContext
 from efemb.model.contexts.bound.entities import EntityLists
 from efemb.model.contexts.bound.rows import RowBags
@@ -57,8 +57,7 @@ def hold_out(
 ) -> Split:
     """Hold out some entries (row contexts) or rows (other contexts) for validation."""
     share = DEFAULT_FRACTION if fraction is None else fraction
-    if not 0.0 < share < 1.0:
-        raise ParameterError(f"validation_fraction must lie between 0 and 1, got {fraction!r}")
+    check_number("validation_fraction", share, above=0, below=1)
     if bound.is_text:
         return _hold_out_documents(bound, share, fraction is None, setup, rng)
     if bound.shares_rows and not setup.spec.family.judged_by_density:

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from efemb.engine.callbacks import Callback, Checkpoint
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import InputTypeError, ParameterError, check_integer, check_number
 from efemb.model.ingredient import flag
 
 
@@ -34,19 +32,19 @@ class Options:
 
     def check(self) -> None:
         """Raise an error that names the first invalid option."""
-        whole("n_iter_no_change", self.n_iter_no_change)
+        check_integer("n_iter_no_change", self.n_iter_no_change)
         if self.max_iter is not None:
-            whole("max_iter", self.max_iter)
+            check_integer("max_iter", self.max_iter)
         if self.batch_size not in (None, "auto"):
-            whole("batch_size", self.batch_size)
-        number("tol", self.tol)
+            check_integer("batch_size", self.batch_size)
+        check_number("tol", self.tol, low=0)
         flags = {"early_stopping": self.early_stopping, "deterministic": self.deterministic}
         for name, value in flags.items():
             auto = name == "early_stopping" and isinstance(value, str) and value == "auto"
             if not auto:
                 flag(name, value)
         if self.validation_fraction is not None:
-            number("validation_fraction", self.validation_fraction)
+            check_number("validation_fraction", self.validation_fraction, low=0)
         if str(self.dtype) not in ("float32", "float64"):
             raise ParameterError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
         for callback in self.callbacks:
@@ -57,20 +55,3 @@ class Options:
         """Options for one additional pass, which must not replace the state of the whole fit."""
         kept_callbacks = tuple(c for c in self.callbacks if not isinstance(c, Checkpoint))
         return replace(self, callbacks=kept_callbacks)
-
-
-def whole(option: str, value: Any, least: int = 1) -> None:
-    """Refuse anything but an integer >= `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputTypeError(f"{option} must be an integer >= {least}, got {value!r}")
-    if value < least:
-        raise ParameterError(f"{option} must be >= {least}, got {value}")
-
-
-def number(option: str, value: Any, *, zero: bool = True) -> None:
-    """Refuse anything but a finite number >= 0 (or > 0)."""
-    limit = ">= 0" if zero else "> 0"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise InputTypeError(f"{option} must be a number {limit}, got {value!r}")
-    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ParameterError(f"{option} must be finite and {limit}, got {value}")

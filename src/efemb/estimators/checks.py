@@ -14,7 +14,7 @@ from efemb._typing import Bools, Floats
 from efemb.data.dataset import Dataset
 from efemb.data.matrices import far_from_zero
 from efemb.data.vocabulary import Vocabulary, shorten
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer
 from efemb.model.parameters import Parameters
 from efemb.model.spec import Spec
 
@@ -36,13 +36,7 @@ def all_or_nothing(estimator: Any) -> Iterator[dict[str, Any]]:
 
 def check_components(n_components: Any) -> int:
     """K as an integer between 1 and the limit."""
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
-        raise InputTypeError(f"n_components must be an integer, got {n_components!r}")
-    if not 1 <= n_components <= MOST_COMPONENTS:
-        raise ParameterError(
-            f"n_components must lie between 1 and {MOST_COMPONENTS:,}, got {n_components}"
-        )
-    return int(n_components)
+    return check_integer("n_components", n_components, 1, MOST_COMPONENTS)
 
 
 def check_same_entities(labels: Vocabulary | None, known: Vocabulary | None) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.readers.input_file import existing_file
-from efemb.errors import DataError, InputTypeError, check_known
+from efemb.errors import DataError, InputTypeError, check_integer, check_known
 from efemb.evaluation.word_lists import NOT_FOUND, WordLookup, read_lines
 from efemb.fitted import EPSILON, LabeledVectors, check_labeled
-from efemb.fitted.nearest import BLOCK, checked_number
+from efemb.fitted.nearest import BLOCK
 from efemb.table import Table
 
 Sections = dict[str, list[list[Any]]]
@@ -57,7 +57,9 @@ def analogies(
     """
     check_labeled(vectors)
     check_known("method", method, ("add", "mul"))
-    used = vectors if restrict is None else vectors.most_frequent(checked_number(restrict))
+    used = (
+        vectors if restrict is None else vectors.most_frequent(check_integer("restrict", restrict))
+    )
     sections = _read(source)
     lookup = WordLookup(used.vocabulary)
     questions = [question for rows in sections.values() for question in rows]

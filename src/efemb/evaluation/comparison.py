@@ -14,14 +14,20 @@ from efemb._typing import Floats
 from efemb.data.align import in_order, skip_unknown
 from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError, InputTypeError, ParameterError, check_known, suggest
+from efemb.errors import (
+    DataError,
+    InputTypeError,
+    ParameterError,
+    check_integer,
+    check_known,
+    suggest,
+)
 from efemb.evaluation.adapter import as_dataset, conform, family_of, vocabulary_of
 from efemb.evaluation.metrics import ABSENT, RANKING, Metric, metric_of
 from efemb.evaluation.predictions import Predictions
 from efemb.evaluation.protocols import leave_fold_out, leave_one_out
 from efemb.evaluation.repeats import AmongItsKind, is_repeat
 from efemb.evaluation.scores import By, Score, average, per_row, row_errors, weights
-from efemb.fitted.nearest import checked_number
 from efemb.fitted.selection import check_choice
 from efemb.table import Table
 
@@ -258,7 +264,7 @@ def tabulate_scores(
     each = scores(predictions, chosen, over)
     order = sorted(predictions, key=lambda name: each[name].value, reverse=chosen.larger_is_better)
     against = order[0] if reference is None else reference
-    number = checked_number(bootstrap)
+    number = check_integer("bootstrap", bootstrap)
     gaps = differences(predictions, chosen, over, against, number, seed)
     better = 1 if chosen.larger_is_better else -1
     verdicts = {

@@ -10,8 +10,7 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import generator
-from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.nearest import checked_number
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer
 from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
 from efemb.model.predict import cell_scores, normalizer_of
@@ -93,7 +92,7 @@ def held_out_words(
     """
     for name, value in (("n_words", n_words), ("n_candidates", n_candidates)):
         if value is not None:
-            checked_number(value, name)
+            check_integer(name, value)
     spec, bound, vectors = _fitted_text_model(model)._bind(text)
     groups = row_groups(spec, bound)
     if groups is not None and n_candidates is not None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.errors import InputTypeError, ParameterError, check_integer, suggest
 from efemb.evaluation.scores import By
-from efemb.fitted.nearest import checked_number
 
 if TYPE_CHECKING:
     from efemb.evaluation.predictions import Predictions
@@ -65,7 +64,7 @@ def metric_of(name: Any) -> Metric:
         raise InputTypeError(f"metric must be a string, got {name!r}")
     prefix, at, cutoff = name.partition("@")
     if prefix + at in AT_RANK and cutoff.isdecimal():
-        return _top_k_gain(checked_number(int(cutoff)), AT_RANK[prefix + at])
+        return _top_k_gain(check_integer("k", int(cutoff)), AT_RANK[prefix + at])
     if name not in METRICS:
         choices = [*METRICS, *(f"{known}10" for known in AT_RANK)]
         raise ParameterError(f"metric={name!r} is unknown; {suggest(name, choices)}")

@@ -13,11 +13,10 @@ from scipy.special import xlog1py, xlogy
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.baselines.arrays import normal_log_density
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, ParameterError, check_integer, check_number
 from efemb.evaluation.adapter import Judged, stored_entries
 from efemb.evaluation.metrics import ABSENT, RANKING, RECALL, metric_of
 from efemb.evaluation.scores import By, Score, average
-from efemb.fitted.nearest import checked_number
 from efemb.model.contexts.base import gather_rows
 from efemb.model.families import Family
 from efemb.model.links import Identity
@@ -204,7 +203,7 @@ class Predictions:
         by : {"unit", "entry", "row"}
             What is averaged: units of the counts, entries, or means of rows.
         """
-        return self.score(f"{RECALL}{checked_number(k)}", by)
+        return self.score(f"{RECALL}{check_integer('k', k)}", by)
 
     def mean_reciprocal_rank(self, by: By = "entry") -> Score:
         """Mean of 1 / rank.
@@ -237,9 +236,7 @@ class Predictions:
             sum (x - average)^2; low and high are the ends of its normal interval, with errors
             of the ratio that treat rows as independent. NaN if an entity does not vary.
         """
-        number = isinstance(level, int | float | np.number) and not isinstance(level, bool)
-        if not number or not 0.0 < level < 1.0:
-            raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+        level = check_number("level", level, above=0, below=1)
         entity, code = np.unique(self.entity, return_inverse=True)
         n = np.bincount(code)
         squares = (self.x - self.known("mean")) ** 2

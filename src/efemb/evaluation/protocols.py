@@ -11,7 +11,7 @@ from efemb._typing import Ints
 from efemb.data.align import in_order
 from efemb.data.array_checks import generator
 from efemb.data.dataset import Dataset
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError, check_integer
 from efemb.evaluation.adapter import (
     Judged,
     as_dataset,
@@ -166,13 +166,8 @@ def leave_fold_out(
 
 def draw_folds(n_entities: int, folds: Any, seed: Any) -> list[Ints]:
     """Entities of each fold, drawn at random."""
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer):
-        raise InputTypeError(f"folds must be an integer, got {folds!r}")
-    if not 2 <= folds <= n_entities:
-        raise ParameterError(
-            f"folds must lie between 2 and the number of entities, {n_entities}; got {folds}"
-        )
-    return list(np.array_split(generator(seed).permutation(n_entities), folds))
+    n_folds = check_integer("folds", folds, 2, n_entities)
+    return list(np.array_split(generator(seed).permutation(n_entities), n_folds))
 
 
 def _held_out_data(judged: Judged, entries: Any) -> Dataset:

@@ -11,11 +11,10 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb.data.readers.input_file import existing_file, explain_errors, is_compressed, open_bytes
 from efemb.data.vocabulary import Vocabulary, shorten
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer, suggest
 from efemb.export.word2vec_records import BinaryRecords, TextRecords, numbers_of
 from efemb.export.word2vec_writer import is_binary_name
 from efemb.fitted import LabeledVectors
-from efemb.fitted.nearest import checked_number
 
 Errors = Literal["strict", "replace", "ignore"]
 Duplicates = Literal["error", "first"]
@@ -60,7 +59,10 @@ def read_word2vec(
     DataError
         If the file is truncated or malformed; the message names the line, word or byte.
     """
-    file, max_words = existing_file(_path(path)), None if limit is None else checked_number(limit)
+    file, max_words = (
+        existing_file(_path(path)),
+        None if limit is None else check_integer("limit", limit),
+    )
     _check_choices(dtype, errors, duplicates)
     with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         first = stream.readline(_LONGEST_HEADER)
@@ -120,7 +122,10 @@ def read_glove(
     DataError
         If the file is truncated or malformed; the message names the line.
     """
-    file, max_words = existing_file(_path(path)), None if limit is None else checked_number(limit)
+    file, max_words = (
+        existing_file(_path(path)),
+        None if limit is None else check_integer("limit", limit),
+    )
     _check_choices(dtype, errors, duplicates)
     with explain_errors(file, "utf-8"), open_bytes(file) as stream:
         start = stream.readline()

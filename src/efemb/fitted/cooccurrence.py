@@ -10,7 +10,7 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_sparse
 from efemb.data.dataset import Dataset
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import InputTypeError, ParameterError, check_number
 from efemb.model.contexts.base import gather_rows
 from efemb.model.support import check_not_negative
 from efemb.table import whole_numbers
@@ -91,24 +91,17 @@ def lift_interval(
 
 def quantile(confidence: Any) -> float:
     """Standard normal z with P(|Z| <= z) = confidence."""
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number):
-        raise InputTypeError(f"confidence must be a number, got {confidence!r}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be above 0 and below 1, got {confidence}")
-    return NormalDist().inv_cdf(0.5 + float(confidence) / 2)
+    return NormalDist().inv_cdf(0.5 + check_number("confidence", confidence, above=0, below=1) / 2)
 
 
 def checked_support(data: Any, min_support: Any) -> float | None:
     """`min_support` as a number; it requires data."""
     if min_support is None:
         return None
-    if isinstance(min_support, bool) or not isinstance(min_support, int | float | np.number):
-        raise InputTypeError(f"min_support must be a number of rows, got {min_support!r}")
-    if not min_support >= 0:
-        raise ParameterError(f"min_support must be at least 0, got {min_support}")
+    least = check_number("min_support", min_support, low=0)
     if data is None:
         raise ParameterError("min_support counts rows: pass them as data=... (--data FILE)")
-    return float(min_support)
+    return least
 
 
 def _read_counts(model: FittedEmbedding, data: Any) -> Dataset:

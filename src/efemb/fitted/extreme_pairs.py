@@ -8,8 +8,8 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.errors import ParameterError, suggest
-from efemb.fitted.nearest import BLOCK, checked_number, largest
+from efemb.errors import ParameterError, check_integer, suggest
+from efemb.fitted.nearest import BLOCK, largest
 from efemb.fitted.relation import Pairing
 from efemb.fitted.selection import PairOptions
 from efemb.table import Table
@@ -35,7 +35,7 @@ def pairs(
     """
     if end not in ENDS:
         raise ParameterError(f"end={end!r}; {suggest(end, ENDS)}")
-    size, pairing = checked_number(n), Pairing(model, **options)
+    size, pairing = check_integer("n", n), Pairing(model, **options)
     signs = {"both": (1, -1), "largest": (1,), "smallest": (-1,)}[end]
     once = options.get("direction", "given") == "symmetric"
     ends = [_End(size, sign) for sign in signs]

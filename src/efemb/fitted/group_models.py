@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import ParameterError
-from efemb.fitted.nearest import checked_number
+from efemb.errors import ParameterError, check_integer
 from efemb.fitted.selection import Choice
 from efemb.model.parameters import Parameters
 from efemb.model.predictor import row_groups
@@ -73,7 +72,7 @@ def similar_groups(model: FittedEmbedding, n: int = 10) -> Table:
     cosine = products / np.maximum(np.outer(size, size), np.finfo(float).tiny)
     distance = np.sqrt(np.maximum(size[:, None] ** 2 + size**2 - 2 * products, 0.0))
     first, second = np.triu_indices(len(labels), 1)
-    order = np.argsort(-cosine[first, second], kind="stable")[: checked_number(n)]
+    order = np.argsort(-cosine[first, second], kind="stable")[: check_integer("n", n)]
     first, second = first[order], second[order]
     names = np.empty(len(labels), dtype=object)
     names[:] = labels
@@ -157,7 +156,7 @@ def drift_of_words(model: Any, data: Any, n: int, min_count: float) -> Table:
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(end, axis=1)
     cosine = np.einsum("nk,nk->n", first, end) / np.maximum(norms, np.finfo(float).tiny)
     frequent = np.flatnonzero(np.minimum(*counts) >= min_count)
-    best = frequent[np.argsort(-distance[frequent], kind="stable")][: checked_number(n)]
+    best = frequent[np.argsort(-distance[frequent], kind="stable")][: check_integer("n", n)]
     columns = {"count_first": counts[0], "count_last": counts[1]}
     columns |= {"distance": distance, "similarity": cosine}
     shown = {name: values[best] for name, values in columns.items()}

@@ -11,13 +11,8 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import float_array, list_first
 from efemb.data.vocabulary import Vocabulary, shorten
-from efemb.errors import DataError, InputTypeError, check_known
-from efemb.fitted.nearest import (
-    checked_number,
-    largest,
-    largest_products,
-    unit_rows,
-)
+from efemb.errors import DataError, InputTypeError, check_integer, check_known
+from efemb.fitted.nearest import largest, largest_products, unit_rows
 from efemb.fitted.selection import Choice, Options, Unknown, accepts
 from efemb.table import Table, import_package, whole_numbers
 
@@ -132,7 +127,7 @@ class LabeledVectors:
         -------
         LabeledVectors
         """
-        size = checked_number(n)
+        size = check_integer("n", n)
         counts = self._vocabulary.counts
         if counts is None:
             index = np.arange(min(size, len(self)))
@@ -180,7 +175,7 @@ class LabeledVectors:
             label, similarity and, where the vocabulary has counts, count; best first, ties in
             the order of the labels.
         """
-        size, choice = checked_number(n), Choice(self._vocabulary, **options)
+        size, choice = check_integer("n", n), Choice(self._vocabulary, **options)
         names, queries, own = self._queries(query, choice)
         # One more than requested, because a label is removed from its own answer.
         n_nearest = size if own is None else size + 1
@@ -226,7 +221,7 @@ class LabeledVectors:
             label, similarity ("add") or score ("mul") and, where known, count.
         """
         check_known("method", method, ("add", "mul"))
-        size, choice = checked_number(n), Choice(self._vocabulary, **options)
+        size, choice = check_integer("n", n), Choice(self._vocabulary, **options)
         plus, minus = choice.codes(positive), choice.codes(negative, needed=False)
         rows = choice.without(np.concatenate([plus, minus]))
         unit = self.unit_vectors

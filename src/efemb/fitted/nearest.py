@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import InputTypeError, ParameterError
 
 # Numbers computed at a time: 64 MB in single precision.
 BLOCK = 1 << 24
@@ -188,12 +187,3 @@ class _Best:
         best = order[first[:, None] + np.arange(self.n)]
         self.scores[changed], self.places[changed] = score[best], row[best]
         self.waiting, self.n_waiting = [], 0
-
-
-def checked_number(n: Any, name: str = "n") -> int:
-    """A number of results as an integer >= 1."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer):
-        raise InputTypeError(f"{name} must be an integer, got {n!r}")
-    if n < 1:
-        raise ParameterError(f"{name} must be at least 1, got {n}")
-    return int(n)

@@ -8,8 +8,7 @@ import numpy as np
 
 from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
-from efemb.errors import ParameterError, check_known
-from efemb.fitted.nearest import checked_number
+from efemb.errors import ParameterError, check_integer, check_known
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.fitted.vectors import check_inner_products, flat_vectors
 from efemb.model.contexts.bound.entities import Lists
@@ -44,7 +43,7 @@ def weights(
         item = entity
     check_known("form", form, FORMS)
     fitted = model.fitted()
-    size = None if n is None else checked_number(n)
+    size = None if n is None else check_integer("n", n)
     choice = Choice(fitted.entities, **options)
     owner, member, offset, weight = edge_weights(fitted, scaled)
     listed = np.ones(len(owner), dtype=bool)

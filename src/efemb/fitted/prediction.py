@@ -12,8 +12,8 @@ from efemb._deprecated import warn_renamed
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import list_first
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.fitted.nearest import checked_number, largest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer
+from efemb.fitted.nearest import largest
 from efemb.fitted.query_context import (
     QueryContext,
     is_table,
@@ -112,7 +112,7 @@ def what_if(
         raise ParameterError(
             "what_if does not take positional windows: compare the results of two predict() calls"
         )
-    size = None if n is None else checked_number(n)
+    size = None if n is None else check_integer("n", n)
     names = [name for term in fitted.spec.terms for name in term.tables]
     tables = {name: keywords.pop(name) for name in names if name in keywords}
     options, row = read_keywords(fitted, keywords, "what_if", ["add", "remove", "n", *names])
@@ -156,7 +156,7 @@ def _list_items(
     model: HasFitted, context: Any, n: int, keywords: dict[str, Any], method: str
 ) -> Table:
     """The items that fit each context; `complete` leaves out those that are in it."""
-    fitted, size = model.fitted(), checked_number(n)
+    fitted, size = model.fitted(), check_integer("n", n)
     new = method == "complete"
     options, row = read_keywords(fitted, keywords, method, ["n"])
     choice = Choice(fitted.entities, **options)

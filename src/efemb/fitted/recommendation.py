@@ -11,8 +11,9 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.matrices import absent_cells, sparse
+from efemb.errors import check_integer
 from efemb.fitted.docstrings import fill_docstrings
-from efemb.fitted.nearest import checked_number, largest
+from efemb.fitted.nearest import largest
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.contexts.base import gather_rows
 from efemb.model.ingredient import flag
@@ -178,7 +179,7 @@ def rank_rows(
 
     Shares are among the entities that are not excluded, of which only `allowed` may be listed.
     """
-    size, data = checked_number(n), scores.data
+    size, data = check_integer("n", n), scores.data
     hidden = np.zeros(data.n_entities, dtype=bool)
     if allowed is not None:
         hidden = ~np.isin(np.arange(data.n_entities), allowed)

@@ -10,14 +10,21 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.vocabulary import shorten
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import (
+    DataError,
+    InputTypeError,
+    ParameterError,
+    check_integer,
+    check_number,
+    suggest,
+)
 from efemb.fitted.cooccurrence import (
     Support,
     checked_support,
     lift_interval,
     quantile,
 )
-from efemb.fitted.nearest import checked_number, largest_products, unit_rows
+from efemb.fitted.nearest import largest_products, unit_rows
 from efemb.fitted.selection import Choice, Options, PairOptions
 from efemb.fitted.vectors import check_inner_products, predicting_vectors
 from efemb.table import Table, whole_numbers
@@ -238,7 +245,7 @@ def complements(model: HasFitted, item: Any, n: int = 10, **options: Unpack[Pair
 
     The method `complements` of fitted models calls it, and documents the parameters and the result.
     """
-    size, pairing = checked_number(n), Pairing(model, **options)
+    size, pairing = check_integer("n", n), Pairing(model, **options)
     codes = pairing.read_items(item)
     if pairing.support is None:
         left, right = pairing.affinity.left, pairing.affinity.right
@@ -285,8 +292,8 @@ def substitutes(
     fitted = model.fitted()
     if fitted.spec.positive_rho and fitted.spec.positive_alpha:
         raise ParameterError(NO_SUBSTITUTES)
-    limit = _check_correlation(min_similarity)
-    size, pairing = checked_number(n), Pairing(model, **options)
+    limit = check_number("min_similarity", min_similarity, low=-1, high=1)
+    size, pairing = check_integer("n", n), Pairing(model, **options)
     codes = pairing.read_items(item)
     near, answers, usual = pairing.affinity, pairing.affinity.responses, pairing.affinity.usual[0]
     listed, columns = [], []
@@ -355,11 +362,3 @@ def product_interval(
         raise DataError("standard errors must be one number >= 0 for each pair")
     half = quantile(confidence) * spread
     return {"low": products - half, "high": products + half}
-
-
-def _check_correlation(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputTypeError(f"min_similarity must be a number, got {value!r}")
-    if not -1 <= value <= 1:
-        raise ParameterError(f"min_similarity is a correlation, from -1 to 1, got {value}")
-    return float(value)

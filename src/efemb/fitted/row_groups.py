@@ -10,9 +10,9 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.data.vocabulary import Vocabulary
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.errors import DataError, ParameterError, check_integer, suggest
 from efemb.fitted.labeled import LabeledVectors
-from efemb.fitted.nearest import checked_number, largest
+from efemb.fitted.nearest import largest
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.model.terms.base import arrays_of
 from efemb.table import Table
@@ -113,7 +113,7 @@ class RowGroups:
         Table
             label and effect, the largest first.
         """
-        size, choice = checked_number(n), Choice(self.items_of_model, **options)
+        size, choice = check_integer("n", n), Choice(self.items_of_model, **options)
         codes = Choice(self.labels).codes(group)
         effect = self.gamma @ self.theta[codes].mean(axis=0)
         return _top_labels(self.items_of_model, effect, size, choice)
@@ -136,7 +136,7 @@ class RowGroups:
         Table
             label and effect, the largest first.
         """
-        size, choice = checked_number(n), Choice(self.labels, **options)
+        size, choice = check_integer("n", n), Choice(self.labels, **options)
         codes = Choice(self.items_of_model).codes(item)
         return _top_labels(self.labels, self.theta @ self.gamma[codes].mean(axis=0), size, choice)
 
@@ -161,7 +161,7 @@ class RowGroups:
         """
         from sklearn.cluster import KMeans
 
-        size = checked_number(n)
+        size = check_integer("n", n)
         if size > len(self.labels):
             raise DataError(f"{len(self.labels):,} groups cannot be divided into {size:,} segments")
         vectors = self.vectors.vectors.astype(np.float64)

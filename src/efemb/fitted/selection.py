@@ -11,7 +11,7 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.vocabulary import Vocabulary, shorten
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_number, suggest
 
 if TYPE_CHECKING:
     from efemb.fitted.relation import Direction, ProductErrors
@@ -224,10 +224,7 @@ class Choice:
         return allowed
 
     def _select_frequent(self, min_count: Any) -> Bools:
-        if isinstance(min_count, bool) or not isinstance(min_count, int | float | np.number):
-            raise InputTypeError(f"min_count must be a number, got {min_count!r}")
-        if not min_count >= 0:
-            raise ParameterError(f"min_count must be at least 0, got {min_count}")
+        check_number("min_count", min_count, low=0)
         if self.counts is None:
             raise ParameterError(
                 "min_count needs entity counts, which this model does not store: leave it out, or "

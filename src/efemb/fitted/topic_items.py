@@ -8,8 +8,8 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
-from efemb.fitted.nearest import checked_number, largest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer, suggest
+from efemb.fitted.nearest import largest
 from efemb.fitted.rotation import varimax
 from efemb.fitted.selection import Choice, Options, accepts
 from efemb.fitted.vectors import entity_vectors
@@ -44,7 +44,7 @@ def topics(
             raise ParameterError(f"{name}={value!r}; {suggest(value, choices)}")
     if rotate is not None and rotate not in ROTATIONS:
         raise ParameterError(f"rotate={rotate!r}; {suggest(rotate, ROTATIONS)}, or None")
-    fitted, size = model.fitted(), checked_number(n)
+    fitted, size = model.fitted(), check_integer("n", n)
     choice = Choice(fitted.entities, **options)
     table: Floats = entity_vectors(fitted, VECTORS[vectors]).astype(np.float64)
     if rotate is not None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import InputTypeError, ParameterError
-from efemb.fitted.nearest import checked_number
+from efemb.errors import InputTypeError, ParameterError, check_integer
 from efemb.fitted.selection import Choice
 from efemb.inference.conditionals import curvature
 from efemb.inference.uncertainty import Laplace
@@ -50,7 +49,7 @@ def cross_elasticity(
 ) -> Table:
     """Responses of other items to the price of an item; see `model.cross_elasticity`."""
     fitted: FittedEmbedding = model.fitted()
-    size = checked_number(n)
+    size = check_integer("n", n)
     _, response = _response(fitted, table)
     (code,) = np.atleast_1d(Choice(fitted.entities).codes(item))
     _, bound, vectors = model._bind(data)

@@ -23,7 +23,7 @@ from scipy.stats import chi2, false_discovery_control
 from efemb._terminal import progress_bar
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import generator
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, ParameterError, check_integer
 from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.group_models import (
@@ -33,7 +33,6 @@ from efemb.fitted.group_models import (
     of_group,
     shared_model,
 )
-from efemb.fitted.nearest import checked_number
 from efemb.fitted.queries.group_queries import GroupQueries
 from efemb.inference.uncertainty import AT_ONCE, Laplace, laplace
 from efemb.table import Table
@@ -234,7 +233,7 @@ def rank_differences(
         flat[name] = values.ravel()
     eligible = np.flatnonzero(flat["count"] >= float(min_count))
     order = eligible[np.lexsort((-flat["ratio"][eligible], flat["p_value"][eligible]))]
-    best = order[: checked_number(n)]
+    best = order[: check_integer("n", n)]
     shown = {name: values[best] for name, values in flat.items()}
     shown["q_value"] = false_discovery_control(flat["p_value"][order])[: len(best)]
     return Table({"label": label[best], "group": group[best], **shown})
@@ -284,7 +283,7 @@ def change_points(
 ) -> Table:
     """A model with `structure=Dynamic(column)`, on rows; neither text nor categorical."""
     fitted, rows, codes = _rows_by_slice(model, data)
-    size, n_shuffles = checked_number(n), checked_number(n_permutations, "n_permutations")
+    size, n_shuffles = check_integer("n", n), check_integer("n_permutations", n_permutations)
     errors = laplace(shared_model(fitted), rows)
     entity = fitted.entities.index_of(item)
     scores = _row_scores(errors, entity, fitted.n_components)

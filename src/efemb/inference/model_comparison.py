@@ -11,8 +11,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import Vocabulary
-from efemb.engine.options import whole
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.labeled import LabeledVectors
 from efemb.fitted.vectors import entity_vectors, predicting_vectors
@@ -55,7 +54,7 @@ def compare_models(a: Any, b: Any, n: int = 10) -> ModelComparison:
     >>> len(both.common), both.neighbors.columns[:4]
     (12, ['label', 'shared', 'seeds', 'change'])
     """
-    whole("n", n)
+    check_integer("n", n)
     fits = [_read_fits(models, name) for models, name in ((a, "a"), (b, "b"))]
     labels = [_labels_of(group) for group in fits]
     common = [label for label in labels[0] if label in labels[1]]

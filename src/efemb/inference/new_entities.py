@@ -14,12 +14,18 @@ from efemb.data.align import positions_with_new, with_new
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
 from efemb.engine.initial import initial_parameters
-from efemb.engine.options import number, whole
 from efemb.engine.precision import working_precision
 from efemb.engine.solvers.rows.solver import RowsSolver
 from efemb.engine.statistics import Statistics
 from efemb.engine.threads import workers
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import (
+    DataError,
+    InputTypeError,
+    ParameterError,
+    check_integer,
+    check_number,
+    suggest,
+)
 from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.queries.model_queries import ModelQueries
@@ -90,8 +96,8 @@ def fold_in(
 def _check_options(context_too: Any, prior: Any, sweeps: Any, tol: Any) -> None:
     flag("context_too", context_too)
     check_prior(prior)
-    whole("sweeps", sweeps)
-    number("tol", tol)
+    check_integer("sweeps", sweeps)
+    check_number("tol", tol, low=0)
 
 
 def check_prior(prior: Any) -> None:

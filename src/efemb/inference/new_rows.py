@@ -13,12 +13,11 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.columns import label_codes
 from efemb.data.dataset import Dataset
-from efemb.engine.options import number
 from efemb.engine.precision import working_precision
 from efemb.engine.solvers.base import Solver
 from efemb.engine.solvers.choice import choose_solver, make_solver
 from efemb.engine.threads import workers
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_number
 from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.queries.shop_queries import ShopQueries
@@ -47,7 +46,7 @@ def fold_in_rows(
     """A model with `RowVectors` or `History` among its terms."""
     fitted: FittedEmbedding = model.fitted()
     check_prior(prior)
-    number("tol", tol)
+    check_number("tol", tol, low=0)
     if fitted.spec.zeros.odds:
         raise ParameterError(
             f"fold_in_rows needs means, which a model with zeros={fitted.spec.zeros!r} only knows "

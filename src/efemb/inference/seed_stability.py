@@ -12,8 +12,7 @@ import numpy as np
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.vocabulary import Vocabulary
-from efemb.engine.options import whole
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.nearest import largest_products, unit_rows
 from efemb.table import Table, whole_numbers
@@ -60,7 +59,7 @@ def stability(
     >>> 0.0 <= agreement.overlap <= 1.0, len(agreement.entities)
     (True, 20)
     """
-    whole("n", n)
+    check_integer("n", n)
     fitted = [model.fitted() for model in _fit_models(models, seeds, progress)]
     if len(fitted) < 2:
         raise ParameterError(f"stability compares at least 2 models, got {len(fitted)}")
@@ -166,7 +165,7 @@ def _fit_models(models: Any, seeds: Any, progress: bool) -> list[Any]:
             raise InputTypeError("stability takes a list of fitted models, or a function of a seed")
         return list(models)
     if isinstance(seeds, (int, np.integer)):
-        whole("seeds", seeds)
+        check_integer("seeds", seeds)
         seeds = range(int(seeds))
     fits = []
     with progress_bar("fits", len(seeds), progress) as advance:

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, ParameterError, check_number
 from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.queries.model_queries import ModelQueries
@@ -142,8 +142,7 @@ class Laplace:
         -------
         Interval, or for lists a Table of entity, context, value, standard_error, low and high
         """
-        if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+        level = check_number("level", level, above=0, below=1)
         value, error = self._products(n, m)
         reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * error
         low, high = value - reach, value + reach

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import DataError, InputTypeError, ParameterError, check_number, suggest
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -182,28 +182,8 @@ def _same(left: Any, right: Any) -> bool:
 
 def positive_number(owner: object, option: str, *, zero: bool = False) -> float:
     """The value of a numeric option that must be > 0 (or >= 0)."""
-    value = getattr(owner, option)
-    limit = ">= 0" if zero else "> 0"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise InputTypeError(
-            f"{type(owner).__name__}.{option} must be a number {limit}, got {value!r}"
-        )
-    number = float(value)
-    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise ParameterError(f"{type(owner).__name__}.{option} must be {limit}, got {value!r}")
-    return number
-
-
-def positive_integer(owner: Ingredient, option: str) -> int:
-    """The value of an option that must be an integer >= 1."""
-    value = getattr(owner, option)
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputTypeError(
-            f"{type(owner).__name__}.{option} must be an integer >= 1, got {value!r}"
-        )
-    if value < 1:
-        raise ParameterError(f"{type(owner).__name__}.{option} must be >= 1, got {value}")
-    return int(value)
+    name, limit = f"{type(owner).__name__}.{option}", {"low" if zero else "above": 0.0}
+    return check_number(name, getattr(owner, option), **limit)
 
 
 def flag(option: str, value: object) -> bool:

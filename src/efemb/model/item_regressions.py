@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, diags_array, vstack
 
 from efemb._typing import Floats, Ints
 from efemb.data.memory import available_memory, in_words
-from efemb.errors import InputTypeError, MemoryEstimateError, ParameterError
+from efemb.errors import MemoryEstimateError
 
 BYTES_PER_PAIR = 24  # Gram matrix (sparse at first), its inverse and the weights
 BYTES_PER_SPARSE_PAIR = 60  # lists of neighbors and their weights, each in two orders
@@ -85,14 +85,6 @@ def sparse_ridge_weights(
     weighted = csr_array((weights, near.indices, near.indptr), shape=near.shape)
     weighted.eliminate_zeros()
     return csr_array(weighted.T)
-
-
-def check_dropout(dropout: Any) -> None:
-    """Refuse anything but a probability below 1."""
-    if isinstance(dropout, bool) or not isinstance(dropout, int | float | np.number):
-        raise InputTypeError(f"dropout must be a number, got {dropout!r}")
-    if not 0.0 <= dropout < 1.0:
-        raise ParameterError(f"dropout must lie in [0, 1), got {dropout}")
 
 
 def keep_strongest(weights: Floats, n_neighbors: int) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import InputTypeError, ParameterError, check_number
 from efemb.model.contexts.base import BoundContext
 from efemb.model.factors import Factors
 from efemb.model.predict import check_predictable, row_blocks
@@ -27,11 +27,8 @@ def tail_probabilities(spec: Spec, bound: BoundContext, vectors: Factors, k: int
 
 def quantiles(spec: Spec, bound: BoundContext, vectors: Factors, q: float) -> Floats:
     """The smallest x with P(x_tn <= x | context) >= q of every cell, (T, N)."""
-    if isinstance(q, bool) or not isinstance(q, (int, float, np.number)):
-        raise InputTypeError(f"q must be a number, got {q!r}")
-    if not 0.0 < q < 1.0:
-        raise ParameterError(f"q must lie between 0 and 1, got {q!r}")
-    return _of_cells(spec, bound, vectors, lambda v: invert_tail(spec.family.tail, v, float(q)))
+    level = check_number("q", q, above=0, below=1)
+    return _of_cells(spec, bound, vectors, lambda v: invert_tail(spec.family.tail, v, level))
 
 
 def invert_tail(tail: Callable[[Floats, Floats], Floats], v: Floats, q: float | Floats) -> Floats:

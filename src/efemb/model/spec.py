@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.errors import ParameterError, check_number, suggest
 from efemb.model.combine import Combine
 from efemb.model.contexts.base import Context
 from efemb.model.families import Family
@@ -353,10 +353,7 @@ class Spec:
 def _check_ridge(ridge: Any) -> None:
     if ridge is None or (isinstance(ridge, str) and ridge == "auto"):
         return
-    if isinstance(ridge, bool) or not isinstance(ridge, (int, float, np.number)):
-        raise InputTypeError(f"weight_ridge must be a number >= 0, 'auto' or None, got {ridge!r}")
-    if not (np.isfinite(ridge) and ridge >= 0):
-        raise ParameterError(f"weight_ridge must be finite and >= 0, got {ridge!r}")
+    check_number("weight_ridge, unless 'auto' or None,", ridge, low=0)
 
 
 def _positive(prior: Prior | None, link: Link) -> bool:

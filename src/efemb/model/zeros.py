@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import DataError, ParameterError, suggest
-from efemb.model.ingredient import Ingredient, flag, positive_integer, positive_number
+from efemb.errors import DataError, ParameterError, check_integer, suggest
+from efemb.model.ingredient import Ingredient, flag, positive_number
 
 DISTRIBUTIONS = ("popularity", "uniform", "sqrt", "smoothed")
 DRAWN_PER = ("batch", "row")
@@ -116,7 +116,7 @@ class Sampled(Zeros):
     def check(self) -> None:
         """`n` must be a positive integer, `weight` >= 0, and `per` "batch" or "row"."""
         super().check()
-        positive_integer(self, "n")
+        check_integer(f"{type(self).__name__}.n", self.n)
         if not isinstance(self.per, str) or self.per not in DRAWN_PER:
             raise ParameterError(
                 f"unknown per={self.per!r} of Sampled; {suggest(self.per, DRAWN_PER)}"
@@ -173,7 +173,7 @@ class NegativeSampling(Zeros):
 
     def check(self) -> None:
         """`n` must be a positive integer, and `shared` True or False."""
-        positive_integer(self, "n")
+        check_integer(f"{type(self).__name__}.n", self.n)
         flag(f"{type(self).__name__}.shared", self.shared)
 
 

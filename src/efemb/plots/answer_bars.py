@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, check_integer
 from efemb.plots.canvas import draw_ranking, find_palette, label_text, label_texts
 from efemb.plots.interactive import draw_bars, is_interactive
 from efemb.table import Table
@@ -47,8 +47,7 @@ def answer(
     """
     if not isinstance(table, Table):
         raise InputTypeError(f"answer draws a Table, not {type(table).__name__}")
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ParameterError(f"n must be an integer >= 1, got {n!r}")
+    check_integer("n", n)
     positive, negative, _ = find_palette(palette)
     shown = table[:n]
     if len(shown) == 0:

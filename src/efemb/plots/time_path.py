@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Bools, Floats
-from efemb.errors import DataError, InputTypeError, ParameterError, check_known
+from efemb.errors import DataError, InputTypeError, check_known, check_number
 from efemb.plots.canvas import (
     HUES,
     MARKERS,
@@ -143,8 +143,7 @@ def _check_changes(table: Table, level: float) -> None:
             "change_points draws the Table of model.change_points(item, data), not "
             f"{type(table).__name__}"
         )
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, got {level!r}")
+    check_number("level", level, above=0, below=1)
     if len(table) == 0:
         raise DataError("there is no slice to draw: request n >= 1 change points")
 

@@ -20,8 +20,7 @@ from efemb.data.store.pieces import Dealing, PieceJob
 from efemb.data.store.recording import store_recording
 from efemb.data.store.remote import is_remote, list_files
 from efemb.data.store.shard_store import BUILDING, ShardStore
-from efemb.engine.options import whole
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer
 
 DEFAULT_SHARDS = 32
 LINES_OF_SHARD = 2_000_000
@@ -247,7 +246,7 @@ def prepare_recording(
             values = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise DataError(f"{path} cannot be read: {error}") from error
-    whole("n_shards", n_shards)
+    check_integer("n_shards", n_shards)
     return store_recording(values, _store_folder(store), n_shards, positions, entities)
 
 
@@ -281,8 +280,8 @@ def _line_columns(
 
 
 def _dealing(n_shards: int, held_out: float, seed: int, together: str | None = None) -> Dealing:
-    whole("n_shards", n_shards)
-    whole("seed", seed, 0)
+    check_integer("n_shards", n_shards)
+    check_integer("seed", seed, 0)
     if not 0.0 <= held_out < 1.0:
         raise ParameterError(f"held_out must be at least 0 and below 1, got {held_out!r}")
     n_test = max(1, round(n_shards * held_out)) if held_out else 0

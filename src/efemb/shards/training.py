@@ -16,8 +16,7 @@ from efemb.data.store.shard_store import ShardStore
 from efemb.engine.backends.sharded import Layout
 from efemb.engine.fit_moments import fit_moments
 from efemb.engine.fit_shards import Reading, fit_shards, make_layout
-from efemb.engine.options import whole
-from efemb.errors import DataError
+from efemb.errors import DataError, check_integer
 from efemb.estimators.base import BaseEmbedding
 from efemb.estimators.checks import all_or_nothing, generator
 from efemb.estimators.inputs import Prepared
@@ -131,9 +130,9 @@ def fit_store(
     """Fit a model wherever the tasks of an executor run; see `fit` and `efemb.dask.fit`."""
     if not isinstance(store, ShardStore):
         store = ShardStore.open(store)
-    whole("n_replicas", n_replicas)
+    check_integer("n_replicas", n_replicas)
     if rounds_per_pass is not None:
-        whole("rounds_per_pass", rounds_per_pass)
+        check_integer("rounds_per_pass", rounds_per_pass)
     if store.kind == "recording":  # sums over rows: nothing is averaged
         n_replicas = rounds_per_pass = 1
     layout = make_layout(store, n_replicas, rounds_per_pass)

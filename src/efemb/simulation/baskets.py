@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
-from efemb.engine.options import number, whole
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, check_integer, check_number
 
 CHUNK_LINES = 1 << 20
 TOPIC_SHARE = 0.7  # share of the lines of a basket that come from its topic
@@ -58,7 +57,7 @@ def simulate_baskets(
     """
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_lines": n_lines, "seed": seed}
     for name, value in sizes.items():
-        whole(name, value, 0 if name == "seed" else 1)
+        check_integer(name, value, 0 if name == "seed" else 1)
     largest = n_entities // 2
     if not 2 * n_rows <= n_lines <= n_rows * largest:
         raise ParameterError(
@@ -69,10 +68,10 @@ def simulate_baskets(
         raise ParameterError("n_lines and n_entities must stay below 2**31")
     if n_topics is None:
         n_topics = max(1, int(n_entities**0.5))
-    whole("n_topics", n_topics)
+    check_integer("n_topics", n_topics)
     if n_topics > n_entities:
         raise ParameterError(f"n_topics={n_topics} exceeds n_entities={n_entities}")
-    number("exponent", exponent)
+    check_number("exponent", exponent, low=0)
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_topics, float(exponent), rng)
     return _fill(shop, draw_row_sizes(n_rows, n_lines, largest, rng), rng)

@@ -12,8 +12,14 @@ from efemb._typing import Floats
 from efemb.data.array_checks import make_csr
 from efemb.data.columns import CellTable
 from efemb.data.dataset import Dataset
-from efemb.engine.options import number, whole
-from efemb.errors import DataError, InputTypeError, ParameterError, suggest
+from efemb.errors import (
+    DataError,
+    InputTypeError,
+    ParameterError,
+    check_integer,
+    check_number,
+    suggest,
+)
 from efemb.fitted.docstrings import as_function_of
 from efemb.fitted.embedding import FittedEmbedding
 from efemb.fitted.group_models import WAY_OUT
@@ -39,10 +45,10 @@ def simulate_rows(
 ) -> Dataset:
     """A model on baskets."""
     fitted: FittedEmbedding = model.fitted()
-    whole("sweeps", sweeps)
-    whole("seed", seed, 0)
+    check_integer("sweeps", sweeps)
+    check_integer("seed", seed, 0)
     if row_size is not None:
-        number("row_size", row_size)
+        check_number("row_size", row_size, low=0)
     _check_model(fitted)
     data = _read_rows(model, fitted, rows)
     changed = read_tables(fitted, tables)
@@ -77,7 +83,7 @@ def compare_prices(
 ) -> Table:
     """A model with a `CellCovariate` of the table."""
     fitted: FittedEmbedding = model.fitted()
-    whole("draws", draws)
+    check_integer("draws", draws)
     scenarios = read_tables(fitted, {table: after})[table], _table_of_fit(fitted, table, before)
     totals = {"after": _Totals(fitted), "before": _Totals(fitted)}
     change: Any = 0
@@ -170,7 +176,7 @@ def _read_rows(model: Any, fitted: FittedEmbedding, rows: Any) -> Dataset:
         return data
     columns = dict(rows) if isinstance(rows, Mapping) else {}
     if not columns:
-        whole("rows", rows)
+        check_integer("rows", rows)
     sizes = {len(column) for column in columns.values()} or {int(rows)}
     if len(sizes) > 1 or 0 in sizes:
         raise DataError(f"the columns of rows must be equally long, got lengths {sorted(sizes)}")

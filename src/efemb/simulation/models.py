@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from efemb.data.dataset import Dataset
-from efemb.engine.options import number, whole
-from efemb.errors import InputTypeError, ParameterError, suggest
+from efemb.errors import InputTypeError, ParameterError, check_integer, check_number, suggest
 from efemb.model.contexts import BoundContext, Context
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
@@ -119,7 +118,7 @@ def simulate(  # noqa: PLR0913 - every size of the data is its own keyword
     spec = resolve_model(model, ingredients)
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_components": n_components}
     for name, value in {**sizes, "sweeps": sweeps, "n_dims": n_dims}.items():
-        whole(name, value, 2 if name == "n_entities" else 1)
+        check_integer(name, value, 2 if name == "n_entities" else 1)
     _check_model(spec, row_size, strength, dtype)
     rng = _generator(seed)
     empty = Dataset(
@@ -193,8 +192,8 @@ def _check_model(spec: Spec, row_size: float | None, strength: float, dtype: str
     if row_size is not None:
         if not counts:
             raise ParameterError("row_size is for counts and binary data")
-        number("row_size", row_size, zero=False)
-    number("strength", strength, zero=False)
+        check_number("row_size", row_size, above=0)
+    check_number("strength", strength, above=0)
     if not counts and strength >= 1.4:
         raise ParameterError(f"strength must be below 1.4 for real numbers, got {strength}")
     if dtype not in ("float32", "float64"):
@@ -204,7 +203,7 @@ def _check_model(spec: Spec, row_size: float | None, strength: float, dtype: str
 def _generator(seed: object) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
-    whole("seed", seed, 0)
+    check_integer("seed", seed, 0)
     return np.random.default_rng(seed)  # type: ignore[arg-type]
 
 

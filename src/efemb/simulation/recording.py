@@ -9,7 +9,7 @@ import numpy as np
 from efemb._terminal import Advance, progress_bar
 from efemb._typing import Floats
 from efemb.data.dataset import Dataset
-from efemb.engine.options import number, whole
+from efemb.errors import check_integer, check_number
 
 # Regions of a larval brain from above, in micrometers: center, half axes, share of the neurons.
 # Each region but the last, which lies on the midline, has a mirror image.
@@ -89,8 +89,8 @@ def simulate_zebrafish(
     """
     sizes = {"n_neurons": n_neurons, "n_frames": n_frames, "n_fields": n_fields}
     for name, value in {**sizes, "seed": seed}.items():
-        whole(name, value, 0 if name == "seed" else 1)
-    number("width", width, zero=False)
+        check_integer(name, value, 0 if name == "seed" else 1)
+    check_number("width", width, above=0)
     rng = np.random.default_rng(seed)
     positions = _draw_positions(n_neurons, rng)
     loadings = _draw_loadings(positions, n_fields, float(width), rng)

@@ -11,7 +11,7 @@ import numpy as np
 from efemb._files import complete_or_absent, expand_home, table_writer
 from efemb._typing import Floats
 from efemb.data.array_checks import generator
-from efemb.engine.options import whole
+from efemb.errors import check_integer
 
 KINDS = {  # department -> types
     "dairy": ("milk", "yogurt", "cheese"),
@@ -96,7 +96,7 @@ def simulate_shop(
     """
     sizes = {"n_trips": n_trips, "n_households": n_households, "n_weeks": n_weeks}
     for name, size in sizes.items():
-        whole(name, size)
+        check_integer(name, size)
     rng = generator(seed)
     products = _draw_products(rng)
     n = len(products["item"])

@@ -13,8 +13,7 @@ from efemb._terminal import progress_bar
 from efemb._typing import Floats, Ints
 from efemb.data.dataset import Dataset
 from efemb.data.vocabulary import Vocabulary
-from efemb.engine.options import number, whole
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, check_integer, check_number
 from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.predictor import Predictor
@@ -93,14 +92,14 @@ def simulate_iri(
     n_lines = 7 * n_rows if n_lines is None else n_lines
     sizes = {"n_rows": n_rows, "n_entities": n_entities, "n_components": n_components}
     for name, value in {**sizes, "n_lines": n_lines, "seed": seed}.items():
-        whole(name, value, 0 if name == "seed" else 1)
+        check_integer(name, value, 0 if name == "seed" else 1)
     largest = min(n_entities // 2, MOST_ITEMS)
     if not 2 * n_rows <= n_lines <= n_rows * largest:
         raise ParameterError(
             f"n_lines={n_lines:,} must lie between 2 ({2 * n_rows:,}) and {largest} "
             f"({n_rows * largest:,}) items per trip"
         )
-    number("strength", strength)
+    check_number("strength", strength, low=0)
     rng = np.random.default_rng(seed)
     shop = _Shop.open(n_entities, n_components, float(strength), rng)
     row_sizes = draw_row_sizes(n_rows, n_lines, largest, rng)

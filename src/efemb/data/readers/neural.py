@@ -19,7 +19,7 @@ from efemb.data.readers.array_file import load_array, load_objects, open_array
 from efemb.data.readers.input_file import existing_file
 from efemb.data.readers.numeric import read_by_entity
 from efemb.data.readers.positions import read_positions
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, check_integer, check_number
 
 _PLANE = re.compile(r"plane(\d+)")
 
@@ -83,11 +83,8 @@ def draw_neurons(total: int, size: int | None, seed: int) -> NDArray[np.int64]:
     """Sorted numbers of `size` of `total` neurons; all if `size` is None."""
     if size is None:
         return np.arange(total)
-    if isinstance(size, bool) or not isinstance(size, int | np.integer):
-        raise InputTypeError(f"neurons must be a whole number, got {size!r}")
-    if not 1 <= size <= total:
-        raise ParameterError(f"neurons={size} must lie between 1 and the {total:,} there are")
-    return np.sort(generator(seed).choice(total, int(size), replace=False))
+    n_drawn = check_integer("neurons", size, 1, total)
+    return np.sort(generator(seed).choice(total, n_drawn, replace=False))
 
 
 def frames_of(by_neuron: NDArray[Any], chosen: NDArray[np.int64]) -> NDArray[Any]:
@@ -161,11 +158,8 @@ def read_suite2p(
     """
     if not isinstance(folder, str | os.PathLike):
         raise InputTypeError(f"folder must be a path, not {folder!r}")
-    for name, value in {"neuropil": neuropil, "plane_distance": plane_distance}.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            raise InputTypeError(f"{name} must be a number, got {value!r}")
-    if not (0 <= neuropil < np.inf and 0 < plane_distance < np.inf):
-        raise ParameterError("neuropil must be >= 0 and plane_distance > 0, both finite")
+    check_number("neuropil", neuropil, low=0)
+    check_number("plane_distance", plane_distance, above=0)
     folders = _folders(Path(folder))
     planes = []
     with progress_bar(f"reading {folder}", len(folders), progress) as advance:

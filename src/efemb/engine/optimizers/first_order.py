@@ -11,9 +11,8 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.engine.optimizers.step import Move
-from efemb.engine.options import whole
 from efemb.engine.threads import Workers
-from efemb.errors import ParameterError
+from efemb.errors import ParameterError, check_integer
 from efemb.kernels.steps import adagrad, adagrad_positive, adagrad_rows, adam
 from efemb.model.ingredient import Ingredient, positive_number
 
@@ -197,7 +196,7 @@ class LBFGS(Optimizer):
 
     def check(self) -> None:
         """`memory` must be a whole number."""
-        whole("LBFGS.memory", self.memory)
+        check_integer("LBFGS.memory", self.memory)
 
 
 class _AdagradStepper(RowStepper):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import ParameterError, check_number
 from efemb.model.contexts.base import Context
 from efemb.model.ingredient import positive_number
 
@@ -69,11 +67,7 @@ class Basket(Context):
                 "Basket(pseudo_count=) is added to the divisor of the context, and scale='none' "
                 "has none: use scale='total' or scale='items'"
             )
-        share = self.thinning
-        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
-            raise InputTypeError(f"Basket.thinning must be a number, got {share!r}")
-        if not 0.0 <= share <= 1.0:
-            raise ParameterError(f"Basket.thinning must lie in [0, 1], got {share!r}")
+        check_number("Basket.thinning", self.thinning, low=0, high=1)
 
     def bind(self, data: Dataset) -> RowBags:
         """Each row is one bag, from which every observation is taken out for its own prediction."""

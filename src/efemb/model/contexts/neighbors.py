@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError
+from efemb.errors import DataError, check_integer
 from efemb.model.contexts.base import Context
 from efemb.model.contexts.bound.entities import EntityLists
-from efemb.model.ingredient import positive_integer
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -97,7 +96,7 @@ class Neighbors(Context):
     def _size(self, n_entities: int) -> int:
         if self.k is None:
             return min(DEFAULT_K, n_entities - 1)
-        k = positive_integer(self, "k")
+        k = check_integer(f"{type(self).__name__}.k", self.k)
         if k > n_entities - 1:
             raise DataError(
                 f"Neighbors(k={k}) needs at least {k + 1} entities, the data have {n_entities}; "

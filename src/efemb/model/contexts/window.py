@@ -11,11 +11,11 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError, ParameterError
+from efemb.errors import DataError, ParameterError, check_integer
 from efemb.model.contexts.base import Context, or_one
 from efemb.model.contexts.bound.rows import RowBags, RowBlock, Stored
 from efemb.model.contexts.bound.terms import Bags, Terms
-from efemb.model.ingredient import flag, positive_integer, positive_number
+from efemb.model.ingredient import flag, positive_number
 
 if TYPE_CHECKING:
     from efemb.data.corpus import Corpus
@@ -84,7 +84,7 @@ class Window(Context):
     def check(self) -> None:
         """`size` must be >= 1, and `subsample` > 0 if it is set."""
         super().check()
-        if positive_integer(self, "size") > LARGEST:
+        if check_integer(f"{type(self).__name__}.size", self.size) > LARGEST:
             raise ParameterError(f"Window.size must be at most {LARGEST:,}, got {self.size:,}")
         if isinstance(self.subsample, str) and self.subsample != "auto":
             raise ParameterError(

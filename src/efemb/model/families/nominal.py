@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from efemb._typing import Floats
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, check_integer
 from efemb.model.families.base import Density, Family, Interval
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ class Nominal(Density):
 
     def check(self) -> None:
         """`n_states` must be an integer of at least 2."""
-        if isinstance(self.n_states, bool) or not isinstance(self.n_states, (int, np.integer)):
-            raise InputTypeError(f"Nominal.n_states must be an integer, got {self.n_states!r}")
-        if self.n_states < 2:
-            raise ParameterError(f"Nominal.n_states must be >= 2, got {self.n_states}")
+        check_integer("Nominal.n_states", self.n_states, 2)
 
 
 def _log_sums(u: Floats) -> Floats:

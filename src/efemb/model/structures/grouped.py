@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.columns import distinct_labels, label_codes
-from efemb.errors import DataError, ParameterError, suggest
+from efemb.errors import DataError, ParameterError, check_integer, suggest
 from efemb.model.ingredient import flag, row_column
 from efemb.model.priors import Normal, Prior
 from efemb.model.structures.base import Arrays, GroupStructure, StructureArray
@@ -96,9 +96,7 @@ class Grouped(GroupStructure):
                 "Grouped(contexts=True) needs amortized=False: networks compute embeddings only"
             )
         for option in ("min_rows", "hidden"):
-            value = getattr(self, option)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ParameterError(f"Grouped.{option} must be an integer >= 1, got {value!r}")
+            check_integer(f"Grouped.{option}", getattr(self, option))
 
     @property
     def labels(self) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, ParameterError, check_integer, check_number
 from efemb.model.ingredient import positive_number
 from efemb.model.priors import Prior
 from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
@@ -111,14 +111,10 @@ class ItemPairs(CellTerm):
 
     def check(self) -> None:
         """The options of the regressions, and a prior of signed numbers."""
-        from efemb.model.item_regressions import check_dropout
-
         positive_number(self, "penalty")
         positive_number(self, "kappa")
-        check_dropout(self.dropout)
-        size: Any = self.n_neighbors
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ParameterError(f"ItemPairs.n_neighbors must be an integer >= 1, got {size!r}")
+        check_number("dropout", self.dropout, low=0, below=1)
+        check_integer("ItemPairs.n_neighbors", self.n_neighbors)
         if self.sparse is not None and not isinstance(self.sparse, bool | np.bool_):
             raise InputTypeError(
                 f"ItemPairs.sparse must be True, False or None, got {self.sparse!r}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.columns import distinct_labels, label_codes
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import InputTypeError, ParameterError, check_integer
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
@@ -91,9 +91,7 @@ class RowVectors(Term):
         """The column is a name, the length a positive integer."""
         if not isinstance(self.column, str) or not self.column:
             raise InputTypeError(f"RowVectors.column must be a name, got {self.column!r}")
-        size = self.n_components
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ParameterError(f"RowVectors.n_components must be an integer >= 1, got {size!r}")
+        check_integer("RowVectors.n_components", self.n_components)
         groups = () if self.groups is None else self.groups
         if strange := [label for label in groups if not isinstance(label, Hashable)]:
             raise InputTypeError(f"RowVectors.groups must be labels, got {strange[0]!r}")
