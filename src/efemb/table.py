@@ -156,7 +156,7 @@ class Table:
         path : str or path
             The file; one that exists is replaced. Endings .gz, .bz2 and .xz compress it, .tsv
             separates by tabs. Unknown numbers (NaN) are empty cells.
-        formulas : {"quote", "keep", "error"}
+        formulas : {"quote", "keep", "error"}, default="quote"
             How to handle text that a spreadsheet would interpret as a formula, as in
             `efemb.export.write_vectors`; numbers are written as they are.
         """

@@ -32,20 +32,20 @@ class EASE(ItemItem):
 
     Parameters
     ----------
-    penalty : float
+    penalty : float, default=100.0
         lambda > 0; it acts like this many additional rows in which no item predicts another.
-    dropout : float
+    dropout : float, default=0.0
         Probability, in [0, 1), of dropping an item from a row that predicts.
-    backoff : {"uniform", "popularity"}
+    backoff : {"uniform", "popularity"}, default="uniform"
         Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item. "uniform" ranks exactly as the scores do, with ties for scores <= 0;
         "popularity" improves the likelihood on baskets and slightly degrades the ranking.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    weights_ : array (N, N) of float32
+    weights_ : array of shape (N, N) of float32
         B; ``weights_[m, n]`` is the weight of item m for item n.
     power_, backoff_weight_ : float
     family_ : Categorical

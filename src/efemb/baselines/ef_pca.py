@@ -41,37 +41,37 @@ class ExponentialFamilyPCA(Iterated):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=20
         K.
-    family : {"poisson", "bernoulli", "gaussian"}
+    family : {"poisson", "bernoulli", "gaussian"}, default="poisson"
         Distribution of the data.
-    penalty : float
+    penalty : float, default=8.0
         Penalty > 0 of both kinds of vectors.
-    positive : bool
+    positive : bool, default=False
         theta >= 0 and beta >= 0, as in the paper on embeddings; not for gaussian data. Without an
         intercept, no Poisson mean is then below 1.
-    intercept : bool
+    intercept : bool, default=False
         Add an unpenalized intercept per entity to u.
-    max_iter : int
+    max_iter : int, default=500
         Maximum number of iterations of L-BFGS.
     tol, n_iter_no_change : float, int
         Stop if the score, evaluated every 5 iterations, has not improved by `tol` in
         `n_iter_no_change` evaluations. It is the score of `validation`: of entries of the training
         rows with the current vectors, or of other rows (a subset if there are many) with vectors
         inferred from them; without `validation`, the objective per unit (or value).
-    dtype : {"float32", "float64"}
+    dtype : {"float32", "float64"}, default="float32"
         Precision of the fit; predictions are made in double precision.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=None
         Random seed of the initial vectors.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    beta_ : array (N, K)
-    intercept_ : array (N,)
+    beta_ : array of shape (N, K)
+    intercept_ : array of shape (N,)
         Zeros without an intercept.
-    theta_ : array (T, K)
+    theta_ : array of shape (T, K)
         Factors of the training rows.
     history_ : list of dict
         Score at each evaluation.

@@ -38,22 +38,22 @@ class FactorAnalysis(Baseline):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=10
         K.
     tol, max_iter : float, int
         Stop if the log-likelihood of all rows improves by less than `tol`, or after `max_iter`
         iterations.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=0
         Random seed of the randomized singular value decomposition.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    mean_ : array (N,)
-    components_ : array (K, N)
+    mean_ : array of shape (N,)
+    components_ : array of shape (K, N)
         W.
-    noise_variance_ : array (N,)
+    noise_variance_ : array of shape (N,)
         psi; constant entities have the mean noise of the others.
     family_ : Gaussian
         Its sigma2 is the mean variance of an entity given all others.

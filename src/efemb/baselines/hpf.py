@@ -36,28 +36,30 @@ class HPF(Iterated):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=20
         K.
-    a, a_prime, b_prime, c, c_prime, d_prime : float
-        Parameters of the gamma priors.
-    max_iter : int
+    a, a_prime, c, c_prime : float, default=0.3
+        Shapes of the gamma priors.
+    b_prime, d_prime : float, default=1.0
+        Rates of the gamma priors are a' / b' and c' / d'.
+    max_iter : int, default=1000
         Maximum number of passes.
     tol, n_iter_no_change : float, int
         Stop if the score, evaluated every 10 passes, has not improved by `tol` in
         `n_iter_no_change` evaluations: the normalized log-likelihood per unit of `validation`, or
         without it the log-likelihood per unit of the training data.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=None
         Random seed of the initial factors.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    beta_ : array (N, K)
+    beta_ : array of shape (N, K)
         Posterior means of the factors of entities.
-    geometric_beta_ : array (N, K)
+    geometric_beta_ : array of shape (N, K)
         Their geometric means, exp(E[log beta]).
-    theta_ : array (T, K)
+    theta_ : array of shape (T, K)
         Posterior means of the factors of training rows.
     history_ : list of dict
         Score at each evaluation.

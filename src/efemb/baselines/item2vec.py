@@ -37,28 +37,28 @@ class ItemSkipGram(Baseline):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=20
         K.
-    n_negatives : int
+    n_negatives : int, default=5
         Number of negatives per pair, drawn in proportion to counts to the power 3/4.
-    max_iter : int
+    max_iter : int, default=20
         Number of passes over the rows.
-    subsample : float or None
+    subsample : float or None, default=None
         Threshold above which frequent items are dropped at random, as in `Window`.
-    n_jobs : int or None
+    n_jobs : int or None, default=1
         Number of threads; with more than one, runs are not bitwise reproducible.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=None
         Random seed.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    embedding_ : array (N, K)
+    embedding_ : array of shape (N, K)
         rho, the vectors of items in the context.
-    beta_ : array (N, K)
+    beta_ : array of shape (N, K)
         alpha, the vectors of predicted items.
-    log_noise_ : array (N,)
+    log_noise_ : array of shape (N,)
         log q.
     family_ : Categorical
         Only the shares of the means are meaningful.

@@ -50,7 +50,7 @@ class ItemItem(Baseline):
     def _learn(self, present: Any) -> None:
         """Set weights_: B, (N, N), an array or csr_array with zeros on the diagonal.
 
-        present : csr_array (T, N), 1 where a row contains an item
+        present : csr_array of shape (T, N), 1 where a row contains an item
         """
 
     def _scores(self, bags: Any) -> Floats:

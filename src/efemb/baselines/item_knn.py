@@ -25,20 +25,20 @@ class ItemKNN(ItemItem):
 
     Parameters
     ----------
-    n_neighbors : int
+    n_neighbors : int, default=100
         Number of items m with a weight for each item n.
-    shrinkage : float
+    shrinkage : float, default=10.0
         Value >= 0 that lowers the similarity of items that occur in few rows.
     backoff : {"uniform", "popularity"}, default="uniform"
         Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item. With few neighbors many items have a score of 0;
         "popularity" breaks these ties.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    weights_ : csr_array (N, N)
+    weights_ : csr_array of shape (N, N)
         B, at most `n_neighbors` numbers per column.
     power_, backoff_weight_ : float
     family_ : Categorical

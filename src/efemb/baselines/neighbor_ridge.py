@@ -53,11 +53,11 @@ class NeighborRidge(Baseline):
     intercept : bool, default=True
         Whether every entity has an intercept. Members are then measured from their means, so that a
         missing one counts as its mean.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=0
         Random seed of the rows that are held out.
-    n_jobs : int or None
+    n_jobs : int or None, default=1
         Number of threads.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
@@ -66,7 +66,7 @@ class NeighborRidge(Baseline):
         The penalty that was used.
     weights_ : list of arrays (edges,)
         Weight of every member in every list of the context.
-    intercept_ : array (N,)
+    intercept_ : array of shape (N,)
     validation_ : dict
         Mean squared error on the validation data for each ridge that was tried.
     family_ : Gaussian

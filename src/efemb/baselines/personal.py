@@ -33,19 +33,19 @@ class PersonalPopularity(Baseline):
 
     Parameters
     ----------
-    column : str
+    column : str, default="user"
         The row column that names the owner of each row. ``Dataset(users=)`` and
         ``read_baskets(user=)`` fill "user"; others are in ``Dataset(rows=)``.
-    kappa : float
+    kappa : float, default=1000.0
         Weight > 0 of the popularity, in units.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    popularity_ : array (N,)
+    popularity_ : array of shape (N,)
         Shares in the training data; an entity that never occurs counts as half a unit.
-    units_ : csr_array (users, N)
+    units_ : csr_array of shape (users, N)
         Units of each entity in the training rows of each user.
     users_ : dict
         Maps each known user to a row of `units_`.

@@ -23,18 +23,18 @@ class Popularity(Baseline):
 
     Parameters
     ----------
-    family : {"auto", "poisson", "bernoulli", "gaussian"}
+    family : {"auto", "poisson", "bernoulli", "gaussian"}, default="auto"
         "auto" is bernoulli for zeros and ones, poisson for other integers >= 0, otherwise gaussian
         with one variance per entity.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    mean_ : array (N,)
+    mean_ : array of shape (N,)
         For counts, an entity that never occurs counts as half a unit in total, so that no
         probability is 0.
-    variance_ : array (N,), gaussian only
+    variance_ : array of shape (N,), gaussian only
         Constant entities have the mean variance of the others.
     family_ : Family
         For real data, its sigma2 is the mean of the variances.

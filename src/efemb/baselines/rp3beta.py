@@ -27,23 +27,23 @@ class RP3beta(ItemItem):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default=1.0
         Exponent >= 0 of the probability of a step.
-    beta : float
+    beta : float, default=0.5
         Exponent >= 0 of the penalty on popular items. Worth tuning: 0.3 was best for baskets, 0.6
         for movies.
-    n_neighbors : int
+    n_neighbors : int, default=100
         Number of items n that each item m has a weight for.
     backoff : {"uniform", "popularity"}, default="uniform"
         Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item. With few neighbors many items have a score of 0;
         "popularity" breaks these ties.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    weights_ : csr_array (N, N)
+    weights_ : csr_array of shape (N, N)
         B, at most `n_neighbors` numbers per row.
     power_, backoff_weight_ : float
     family_ : Categorical

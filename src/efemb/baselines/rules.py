@@ -24,20 +24,20 @@ class Rules(ItemItem):
 
     Parameters
     ----------
-    smoothing : float
+    smoothing : float, default=10.0
         Weight > 0 of the popularity, in rows that contain m.
     backoff : {"uniform", "popularity"}, default="uniform"
         Added to the scores of all items: a constant, or a multiple of the number of rows
         that contain the item.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    weights_ : csr_array (N, N)
+    weights_ : csr_array of shape (N, N)
         C_mn / (C_mm + smoothing) of all pairs that occur together.
-    popularity_ : array (N,)
-    smoothed_ : array (N,)
+    popularity_ : array of shape (N,)
+    smoothed_ : array of shape (N,)
         smoothing / (C_mm + smoothing), the weight of popularity in P(. | m).
     power_, backoff_weight_ : float
     family_ : Categorical

@@ -43,28 +43,28 @@ class ShiftedPPMI(BaseEstimator):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=100
         K, at most the number of words.
-    window : int
+    window : int, default=5
         Number of tokens on either side.
-    shift : float
+    shift : float, default=5.0
         Corresponds to the number of negative samples; 1 means no shift.
-    power : float
+    power : float, default=0.75
         Exponent that smooths the distribution of contexts; 1 means no smoothing.
-    eigen : float
+    eigen : float, default=0.5
         Exponent of the singular values.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=None
         Random seed of the start vector, on which the result does not depend; None uses a fixed
         one.
-    verbose : int
+    verbose : int, default=0
         Show a progress bar.
 
     Attributes
     ----------
-    embedding_, context_ : array (N, K)
+    embedding_, context_ : array of shape (N, K)
         float64, components in order of decreasing singular values; signs are such that the
         largest entry of each component of the embedding is positive.
-    singular_values_ : array (K,)
+    singular_values_ : array of shape (K,)
     vocabulary_ : Vocabulary
 
     Examples

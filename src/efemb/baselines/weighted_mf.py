@@ -35,28 +35,28 @@ class WeightedMF(Iterated):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=20
         K.
-    zero_weight : float
+    zero_weight : float, default=0.1
         Weight > 0 of a zero.
-    penalty : float
+    penalty : float, default=1.0
         Ridge penalty > 0 on all factors.
-    floor : float
+    floor : float, default=0.01
         Lower bound > 0 of an inner product.
-    max_iter : int
+    max_iter : int, default=50
         Maximum number of sweeps over rows and entities.
     tol, n_iter_no_change : float, int
         Stop if the score has not improved by `tol` in `n_iter_no_change` sweeps: the normalized
         log-likelihood per unit of `validation`, or without it minus the loss per unit.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=None
         Random seed of the initial factors of the entities.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes
     ----------
-    beta_ : array (N, K)
-    theta_ : array (T, K)
+    beta_ : array of shape (N, K)
+    theta_ : array of shape (T, K)
         Factors of the training rows.
     history_ : list of dict
         Score after each sweep.

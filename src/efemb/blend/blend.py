@@ -61,16 +61,16 @@ class Blend(BasketModel):
         Any models with `log_means`: embeddings of rows, results of `efemb.load`, baselines, blends.
         Fitted models are used as they are. Others are cloned and fitted (`models_`); if their
         `random_state` is None, they get a seed from the blend.
-    how : {"auto", "mixture", "log-linear"}
+    how : {"auto", "mixture", "log-linear"}, default="auto"
         "auto" chooses the one with the larger held-out likelihood; `report_` contains both.
-    validation_fraction : float
+    validation_fraction : float, default=0.1
         Fraction of the rows, in (0, 1), that `fit` holds out if `validation` is not passed; at most
         `max_entries` rows.
-    max_entries : int
+    max_entries : int, default=2000
         Maximum number of held-out entries that the weights are fitted to, drawn at random.
-    random_state : None, int, RandomState or Generator
+    random_state : int, RandomState, Generator or None, default=0
         Random seed of the held-out rows, of the drawn entries and of the models.
-    verbose : int
+    verbose : int, default=0
         Show progress bars.
 
     Attributes

@@ -71,13 +71,13 @@ class DaskExecutor:
     Parameters
     ----------
     client : dask.distributed.Client
-    checkpoint : str
+    checkpoint : str, default=""
         Where a fit can be resumed from, for messages.
-    mixed_cpus : bool
+    mixed_cpus : bool, default=False
         Whether workers may have different processors.
-    wait : float
+    wait : float, default=60.0
         Seconds without any worker after which the cluster is lost.
-    slow : float
+    slow : float, default=30.0
         Seconds after which a second copy of a slow task may be started.
     """
 

@@ -22,7 +22,7 @@ class Purchases:
     """Entities that the owners of some rows have in these rows.
 
     column : row column with the owners;  known : all owners, one per row of `holds`
-    holds : csr_array (owners, N), not 0 where an owner has the entity
+    holds : csr_array of shape (owners, N), not 0 where an owner has the entity
     """
 
     column: str

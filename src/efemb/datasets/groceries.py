@@ -60,9 +60,9 @@ def fetch_groceries(
         Folder that holds `groceries/Groceries.data` (or .data.gz) and the three `.labels` files
         next to it; by default the folder in the environment variable EFEMB_DATA. Otherwise the
         files come from the cache or from GitHub.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

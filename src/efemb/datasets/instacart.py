@@ -58,11 +58,11 @@ def fetch_instacart(
         Folder that holds `instacart-train/order_products__train.parquet`, `products.parquet`,
         `aisles.parquet` and `departments.parquet`; by default the folder in the environment
         variable EFEMB_DATA. Otherwise the files come from the cache or from GitHub.
-    raw : bool
+    raw : bool, default=False
         Return all orders and products: 131,209 x 39,123.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

@@ -56,13 +56,13 @@ def fetch_lee(
         Folder that holds `lee-gensim/lee_background.cor` and `lee.cor`; by default the folder in
         the environment variable EFEMB_DATA. Otherwise the files come from the cache, from
         the package gensim (installed, or its wheel, which is read and not installed) or GitHub.
-    part : {"background", "test"}
+    part : {"background", "test"}, default="background"
         300 documents for training, or 50 others.
-    min_count : int
+    min_count : int, default=5
         Drop words that occur fewer times.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

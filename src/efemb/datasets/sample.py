@@ -63,7 +63,7 @@ def fetch_sample_trips(
     ----------
     data_home : path, optional
         Folder that holds `samples/trips.csv.gz`; by default the file of the package.
-    download, progress : bool
+    download, progress : bool, default=True
         As for the other data sets; nothing has to be downloaded.
 
     Returns
@@ -89,7 +89,7 @@ def fetch_sample_recording(
     ----------
     data_home : path, optional
         Folder that holds `samples/recording.npz`; by default the file of the package.
-    download, progress : bool
+    download, progress : bool, default=True
         As for the other data sets; nothing has to be downloaded.
 
     Returns
@@ -122,9 +122,9 @@ def fetch_sample_text(
     ----------
     data_home : path, optional
         Folder that holds `samples/text.txt.gz`; by default the file of the package.
-    min_count : int
+    min_count : int, default=5
         Drop words that occur fewer times.
-    download, progress : bool
+    download, progress : bool, default=True
         As for the other data sets; nothing has to be downloaded.
 
     Returns

@@ -38,11 +38,11 @@ def fetch_text8(
     data_home : path, optional
         Folder that holds `text8/text8`; by default the folder in the environment variable
         EFEMB_DATA. Otherwise it comes from the cache or from mattmahoney.net.
-    min_count : int
+    min_count : int, default=5
         Drop words that occur fewer times.
-    download : bool
+    download : bool, default=True
         Whether the file (31 MB) may be downloaded if it is not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

@@ -108,7 +108,7 @@ def fetch_zebrafish(
 
     Parameters
     ----------
-    which : {"thunder", "tectum", "tectum-enucleated", "regions"}
+    which : {"thunder", "tectum", "tectum-enucleated", "regions"}, default="thunder"
         "thunder": 240 frames x 8,462 voxels with xyz (4,762 further ones that never vary are
         dropped); "tectum": 4,245 frames x 114 neurons with xy; "tectum-enucleated": another fish,
         5,660 frames x 75 neurons; "regions": 892 frames x 70 regions with the xyz of their left
@@ -117,9 +117,9 @@ def fetch_zebrafish(
         Folder that holds `zebrafish-thunder`, `zebrafish-tectum-triplett2018` or
         `zebrafish-regions-legare2025`; by default the folder in the environment variable
         EFEMB_DATA. Otherwise the files come from the cache or from GitHub.
-    download : bool
+    download : bool, default=True
         Whether the files may be downloaded if they are not on this machine.
-    progress : bool
+    progress : bool, default=True
         Show progress bars.
 
     Returns

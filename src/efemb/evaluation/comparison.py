@@ -60,7 +60,7 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     ----------
     models : mapping of names to fitted models, or list of models
         `Predictions` that were computed before are accepted instead of models.
-    X : rows x entities
+    X : rows x entities, optional
         Data that no model was fitted to.
     train : rows x entities, optional
         Training data. If passed, a row "popularity" is added, for a model without context.

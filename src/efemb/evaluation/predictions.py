@@ -165,7 +165,7 @@ class Predictions:
 
         Parameters
         ----------
-        by : {"unit", "entry", "row"}
+        by : {"unit", "entry", "row"}, default="unit"
             What is averaged: units of the counts, entries, or means of rows.
         """
         return self.score("normalized_log_likelihood", by)
@@ -175,7 +175,7 @@ class Predictions:
 
         Parameters
         ----------
-        by : {"unit", "entry", "row"}
+        by : {"unit", "entry", "row"}, default="entry"
             What is averaged: units of the counts, entries, or means of rows.
         """
         return self.score("log_likelihood", by)
@@ -188,7 +188,7 @@ class Predictions:
 
         Parameters
         ----------
-        by : {"unit", "entry", "row"}
+        by : {"unit", "entry", "row"}, default="entry"
             What is averaged: units of the counts, entries, or means of rows.
         """
         return self.score("mean_squared_error", by)
@@ -200,7 +200,7 @@ class Predictions:
         ----------
         k : int, default=10
             Length of the list of recommendations.
-        by : {"unit", "entry", "row"}
+        by : {"unit", "entry", "row"}, default="entry"
             What is averaged: units of the counts, entries, or means of rows.
         """
         return self.score(f"{RECALL}{check_integer('k', k)}", by)
@@ -210,7 +210,7 @@ class Predictions:
 
         Parameters
         ----------
-        by : {"unit", "entry", "row"}
+        by : {"unit", "entry", "row"}, default="entry"
             What is averaged: units of the counts, entries, or means of rows.
         """
         return self.score("mean_reciprocal_rank", by)

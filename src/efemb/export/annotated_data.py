@@ -23,7 +23,7 @@ def write_anndata(model: Any, adata: Any, *, key: str = "efemb") -> None:
         Modified in place: ``varm[key]`` receives the embedding vectors and
         ``varm[f"{key}_context"]`` the context vectors, both of shape (n_vars, K). Rows of
         variables that the model does not know are NaN.
-    key : str
+    key : str, default="efemb"
         Name in ``varm``.
 
     Raises

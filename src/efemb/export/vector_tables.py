@@ -38,7 +38,7 @@ def write_vectors(
     vectors : LabeledVectors
         For instance ``model.vectors("alpha")``.
     path : path
-    formulas : {"quote", "keep", "error"}
+    formulas : {"quote", "keep", "error"}, default="quote"
         How to handle labels in CSV and TSV files that a spreadsheet would interpret as a formula
         (they begin with = + - @): prefix them with an apostrophe, keep them, or raise an error.
         `read_matrix` and `read_baskets` remove the apostrophe.

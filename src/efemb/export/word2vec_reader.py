@@ -46,12 +46,12 @@ def read_word2vec(
         By default, inferred from the first vector.
     limit : int, optional
         Read only the first `limit` words, which are usually the most frequent.
-    dtype : "float32" or "float64"
-    errors : "strict", "replace" or "ignore"
+    dtype : "float32" or "float64", default="float32"
+    errors : "strict", "replace" or "ignore", default="strict"
         How to handle words that are not valid UTF-8 (word2vec may cut a long word anywhere).
-    duplicates : "error" or "first"
+    duplicates : "error" or "first", default="error"
         How to handle a word that occurs twice; "first" keeps the first occurrence.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Raises
@@ -105,12 +105,12 @@ def read_glove(
         Decompressed if it ends in .gz, .bz2 or .xz.
     limit : int, optional
         Read only the first `limit` words, which are usually the most frequent.
-    dtype : "float32" or "float64"
-    errors : "strict", "replace" or "ignore"
+    dtype : "float32" or "float64", default="float32"
+    errors : "strict", "replace" or "ignore", default="strict"
         How to handle words that are not valid UTF-8.
-    duplicates : "error" or "first"
+    duplicates : "error" or "first", default="error"
         How to handle a word that occurs twice; "first" keeps the first occurrence.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

@@ -47,7 +47,7 @@ def write_word2vec(
     replace : str, optional
         Replacement for each whitespace character in a label, such as "_". By default, a label with
         whitespace is an error, because the file could not be read back.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
     """
     check_labeled(vectors)

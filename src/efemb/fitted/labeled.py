@@ -161,9 +161,9 @@ class LabeledVectors:
         query : label, list of labels, or array of floats of shape (K,) or (B, K)
             A label is left out of its own answer. With a list of labels or a matrix, the table
             gets a column `query` (the label, or the number of the row).
-        n : int
+        n : int, default=10
             Fewer rows come back where fewer labels are left.
-        progress : bool
+        progress : bool, default=False
             Show a progress bar.
         **options
             where, exclude, min_count, match, unknown: which labels may be answers, applied before
@@ -209,7 +209,7 @@ class LabeledVectors:
             What answers should be near to, and far from.
         n : int, default=10
             Maximum number of answers.
-        method : {"add", "mul"}
+        method : {"add", "mul"}, default="add"
             How cosines are combined.
         **options
             where, exclude, min_count, match, unknown: which labels may be answers, applied before
@@ -242,7 +242,7 @@ class LabeledVectors:
         ----------
         labels : list of labels
             At least three different ones.
-        unknown : {"error", "skip"}
+        unknown : {"error", "skip"}, default="error"
             What to do with labels that are not known.
 
         Returns

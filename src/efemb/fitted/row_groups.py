@@ -82,7 +82,7 @@ class RowGroups:
         Parameters
         ----------
         group : label or list of labels
-        n : int
+        n : int, default=10
             How many groups.
         **options
             where, exclude, match, unknown: which groups may be listed; see `Choice`.
@@ -103,7 +103,7 @@ class RowGroups:
         group : label or list of labels
             The effects of several groups, such as the weeks of a season or the households of a
             segment, are averaged.
-        n : int
+        n : int, default=10
             How many items.
         **options
             where, exclude, min_count: which items may be listed; see `Choice`.
@@ -126,7 +126,7 @@ class RowGroups:
         ----------
         item : label or list of labels
             The effects on several items are averaged.
-        n : int
+        n : int, default=10
             How many groups.
         **options
             where, exclude: which groups may be listed; see `Choice`.
@@ -145,9 +145,9 @@ class RowGroups:
 
         Parameters
         ----------
-        n : int
+        n : int, default=5
             How many segments.
-        seed : int
+        seed : int, default=0
             Seed of the first centers; segments are numbered by size, the largest first.
 
         Returns

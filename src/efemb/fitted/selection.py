@@ -84,17 +84,17 @@ class Choice:
     vocabulary : Vocabulary
     where : function of a label, text, boolean array (N,), or labels; optional
         Only these may be answers; a string selects the labels that contain it, in any case.
-    exclude : label or labels
+    exclude : label or labels, default=()
         Never part of an answer.
     min_count : number, optional
         Answers must occur at least this often.
-    match : {"exact", "prefix"}
+    match : {"exact", "prefix"}, default="exact"
         "prefix" also accepts part of a label, ignoring case: the label that equals the text,
         otherwise one that starts with it, otherwise one that contains it. If several labels
         match, an error names them, the most frequent first.
-    unknown : {"error", "skip"}
+    unknown : {"error", "skip"}, default="error"
         Skip labels that are not known; at least one must be.
-    counts : array (N,), optional
+    counts : array of shape (N,), optional
         How often each entity occurs; those of the vocabulary by default.
 
     Examples

@@ -24,7 +24,7 @@ def labeled_vectors(model: FittedEmbedding, which: Which = "auto") -> LabeledVec
     Parameters
     ----------
     model : FittedEmbedding
-    which : {"auto", "rho", "alpha", "both"}
+    which : {"auto", "rho", "alpha", "both"}, default="auto"
         Embeddings, context vectors, or both side by side. "auto" is rho, except for a hierarchical
         softmax, where rho belongs to the nodes of the tree and "auto" is alpha.
     """

@@ -44,7 +44,7 @@ class Problems:
     Parameters
     ----------
     evaluate : (theta (m, p), which (m,)) -> values (m,), gradients (m, p)
-    start : array (n, p)
+    start : array of shape (n, p)
     precondition : (gradient (m, p), which (m,)) -> array (m, p)
         Approximately the inverse of the negative Hessian times the gradient.
     noise : float

@@ -138,7 +138,7 @@ def find_strongest_weights(
 ) -> Any:
     """B as csr_array (N, N): for each item n its largest weights B_mn, B_nn = 0.
 
-    present : csr_array (T, N) of zeros and ones
+    present : csr_array of shape (T, N) of zeros and ones
     weigh : (C_mn, m, n) -> B_mn of pairs of items, C_mn the (weighted) number of rows with both
     n_neighbors : number of weights per item n; None keeps all pairs that occur together
     row_weight : (T,), of each row in C; 1 by default

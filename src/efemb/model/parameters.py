@@ -20,12 +20,12 @@ class Parameters:
 
     Attributes
     ----------
-    rho : array (N, K), or (N, K, D) for vector data
+    rho : array of shape (N, K), or (N, K, D) for vector data
         Embeddings.
-    alpha : array (N * slots, K), or (N * slots, K, D)
+    alpha : array of shape (N * slots, K), or (N * slots, K, D)
         Context vectors; `Lagged` contexts may use several slots.
-    intercept : array (N,), (N, D), or None
-    position : array (places, K), or None
+    intercept : array of shape (N,), (N, D), or None
+    position : array of shape (places, K), or None
         Weights of the positions of a positional `Window`.
     terms : dict of arrays
         Arrays of the further terms of the linear predictor, such as ``household.rows``, and those

@@ -242,7 +242,7 @@ class Explanation:
 class Cells:
     """Cells to be predicted, each from the bag of its row without itself.
 
-    bags : csr_array (rows, context vectors);  row, ids, x : (n,) cell and its value
+    bags : csr_array of shape (rows, context vectors);  row, ids, x : (n,) cell and its value
     own, rest : (n,) what the cell removes from the bag, and the divisor of what is left
     empty : (n,) whether nothing is left
     side, data_row : row sides of the terms, and the row of the data of each bag

@@ -34,9 +34,9 @@ def answer(
         Number of bars, the first rows of the table.
     value : str, optional
         Column of the numbers; by default the first one with fractions.
-    palette : {"colorblind", "paper"}
+    palette : {"colorblind", "paper"}, default="colorblind"
         Positive values are blue (green), negative ones orange (red).
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
     ax : Axes, optional
         Only for matplotlib.
 

@@ -64,27 +64,27 @@ def embedding_map(
     Parameters
     ----------
     model : fitted estimator, FittedEmbedding or LabeledVectors
-    method : {"auto", "pca", "tsne", "umap"}
+    method : {"auto", "pca", "tsne", "umap"}, default="auto"
         Principal components (exact, the same in every run), or a map that preserves
         neighborhoods: t-SNE from scikit-learn, or UMAP from the extra `umap` (umap-learn). Both
         take about a minute for 8,000 entities, principal components a second. "auto" is t-SNE
         below 10,000 entities.
-    which : {"auto", "rho", "alpha", "both"}
+    which : {"auto", "rho", "alpha", "both"}, default="auto"
         Embedding vectors, context vectors, or both concatenated.
-    labels : int or list of labels
+    labels : int or list of labels, default=40
         How many entities to label, the most frequent first (or those with the longest vectors if
         counts are unknown), or a list of them. A label is written in full, or omitted if it
         would cover another one.
     groups : mapping of labels to groups, or one group per entity, optional
         Colors: the seven largest groups have one each, the rest is gray. The name of a group is
         written where most of its members are, unless they are spread over the whole map.
-    unit : bool
+    unit : bool, default=True
         Scale vectors to length 1, so that nearby points have a large cosine, as in `similar`.
-    seed : int
+    seed : int, default=0
         Random seed of t-SNE and UMAP.
-    progress : bool
+    progress : bool, default=False
         Show a progress bar while t-SNE or UMAP runs.
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
         Where to draw; by default in a new figure, `ax.figure`, that pyplot does not manage.

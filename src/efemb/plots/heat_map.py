@@ -34,13 +34,13 @@ def similarity(
     Parameters
     ----------
     model : fitted estimator, FittedEmbedding or LabeledVectors
-    labels : int or list of labels
+    labels : int or list of labels, default=30
         Which entities, or how many of the most frequent ones.
-    which : {"auto", "rho", "alpha", "both"}
-    order : {"leaves", "given"}
+    which : {"auto", "rho", "alpha", "both"}, default="auto"
+    order : {"leaves", "given"}, default="leaves"
         "leaves" puts similar entities side by side: the leaves of an average-linkage tree in
         SciPy's `optimal_leaf_ordering`. "given" keeps the order of `labels`.
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 

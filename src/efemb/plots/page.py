@@ -32,7 +32,7 @@ class Page:
     Parameters
     ----------
     title : str
-    lead : str
+    lead : str, default=""
         A paragraph below the title.
 
     Examples
@@ -92,12 +92,12 @@ class Page:
         Parameters
         ----------
         picture : Axes, Figure, or path of a PNG or SVG file
-        caption : str
-        alt : str
+        caption : str, default=""
+        alt : str, default=""
             Alternative text for readers who cannot see the picture; by default the caption.
-        kind : {"png", "svg"}
+        kind : {"png", "svg"}, default="png"
             Format of Axes and figures.
-        dpi : int
+        dpi : int, default=150
             Resolution of a PNG in pixels per inch.
         """
         if isinstance(picture, str | os.PathLike):

@@ -53,13 +53,13 @@ def relations(
     model : fitted estimator, FittedEmbedding, or Table
         For a model, the `complements` and `substitutes` of the item are drawn; a Table must come
         from `complements`, `substitutes` or `pairs`.
-    item : label
+    item : label, optional
         Only with a model.
-    n : int
+    n : int, default=8
         Number of bars on each side.
-    palette : {"colorblind", "paper"}
+    palette : {"colorblind", "paper"}, default="colorblind"
         Blue and orange, or green and red.
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
     **options

@@ -28,7 +28,7 @@ def reliability(models: Any, *, backend: str = "matplotlib", ax: Axes | None = N
     ----------
     models : fitted BasketEmbedding or its table `reliability_`, or mapping of names to several
         A table has the columns predicted, observed and n (number of predictions).
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 

@@ -56,7 +56,7 @@ def score_curve(
         if the table has no such column.
     x_label, y_label : str
         Labels of the axes; `y_label` is by default the name of the column.
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 

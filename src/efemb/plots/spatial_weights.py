@@ -50,16 +50,16 @@ def spatial_weights(
     ----------
     model : fitted estimator or FittedEmbedding
         With positions, and a context that is fixed for each entity (`Neighbors`, `Graph`).
-    neurons : int or list of labels
+    neurons : int or list of labels, default=3
         Number of neurons to zoom in on, at most 12, or a list of them. A number selects those
         with the largest weights that are far enough apart.
-    view : pair of int
+    view : pair of int, default=(0, 1)
         Coordinates drawn to the right and upwards; (0, 1) looks from above.
-    palette : {"paper", "colorblind"}
+    palette : {"paper", "colorblind"}, default="paper"
         Positive and negative weights: green and red as in the paper, or blue and orange.
-    unit : str
+    unit : str, default=""
         Unit of the positions, for the scale bar, such as "µm".
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly draws three coordinates, if available, and needs the extra `explore`.
     ax : Axes, optional
 

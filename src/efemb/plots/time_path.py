@@ -44,8 +44,8 @@ def trajectory(
     table : Table
         The result of `model.trajectory(items, data=...)`. With `data`, slices in which an item
         does not occur are hollow: their embedding is interpolated.
-    value : {"distance", "similarity", "intercept"}
-    backend : {"matplotlib", "plotly"}
+    value : {"distance", "similarity", "intercept"}, default="distance"
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 
@@ -98,7 +98,7 @@ def change_points(
         drawn, with a small one only the most different ones.
     level : float, default=0.05
         Slices with a p-value of at most this are filled, with the time beside the largest.
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 

@@ -42,11 +42,11 @@ def topics(
         A Table must come from the query `topics` of a model.
     topic : int or list of int, optional
         Dimensions, counted from 0; by default the first six.
-    n : int
+    n : int, default=8
         Number of bars per dimension.
-    palette : {"colorblind", "paper"}
+    palette : {"colorblind", "paper"}, default="colorblind"
         Positive values are blue (green), negative ones orange (red).
-    backend : {"matplotlib", "plotly"}
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
     **options

@@ -44,11 +44,11 @@ def history(
     Parameters
     ----------
     models : fitted estimator or FittedEmbedding, or mapping of names to several
-    value : {"auto", "validation", "objective", "both"}
+    value : {"auto", "validation", "objective", "both"}, default="auto"
         "auto" is the validation score if every model has one, else the objective. "both" draws the
         objective against a second axis on the right, for a single model.
-    against : {"pass", "seconds"}
-    backend : {"matplotlib", "plotly"}
+    against : {"pass", "seconds"}, default="pass"
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
         plotly figures are interactive; they need the extra `explore`.
     ax : Axes, optional
 

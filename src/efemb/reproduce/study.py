@@ -130,7 +130,7 @@ def reproduce(
     names : studies, any of `STUDIES`
     out : folder, created if necessary
     options : Options, optional
-    progress : bool
+    progress : bool, default=False
         Show a progress bar.
 
     Returns

@@ -82,7 +82,7 @@ def prepare(  # noqa: PLR0913 - every option of a reader is its own keyword
     store : path of the folder
         Made here. If it holds a complete store of the same files with the same settings, that
         store is returned. On a cluster every worker must see it under this path.
-    basket, item, count : str
+    basket, item, count : str, optional
         Names of the columns, as in `read_baskets`.
     rows : mapping of str to str, optional
         Further columns with one value per basket, by the names they get, as in `read_baskets`:

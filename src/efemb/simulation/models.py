@@ -98,7 +98,7 @@ def simulate(  # noqa: PLR0913 - every size of the data is its own keyword
         Number of Gibbs sweeps, if the sampler needs them.
     n_dims : int, default=1
         Numbers D per observation.
-    positions : array (N, p), optional
+    positions : array of shape (N, p), optional
         For contexts of neighbors; by default uniform in a cube.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the data.

@@ -37,9 +37,9 @@ class SimulatedRecording:
     ----------
     data : Dataset
         Frames x neurons, float32, with positions (N, 3).
-    loadings : array (N, n_fields)
+    loadings : array of shape (N, n_fields)
         The true vectors: how much each neuron responds to each field.
-    activity : array (T, n_fields)
+    activity : array of shape (T, n_fields)
         Calcium of each field.
     """
 

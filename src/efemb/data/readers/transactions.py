@@ -74,7 +74,7 @@ def read_baskets(  # noqa: PLR0913 - every option of a reader is its own keyword
         ``__arrow_c_stream__`` (a query of DuckDB, a reader), or an iterator of tables. Lists of
         items, ``[["milk", "bread"], ["beer"]]``: each is a basket, an item that occurs twice
         counts 2, and no columns are named.
-    basket, item : str
+    basket, item : str, optional
         Names of the columns. Labels are text or numbers; those of a CSV file are text. Several
         columns may identify a basket, ``basket=["customer", "date"]``; their labels are joined by
         a space, and each column also becomes a column of ``data.rows``.

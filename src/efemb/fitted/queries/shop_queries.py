@@ -281,7 +281,7 @@ class ShopQueries(HasFitted):
             The item m whose price changes.
         data : like the X of `fit`
             Baskets from which the share of m is computed.
-        n : int
+        n : int, default=10
             How many items, the largest absolute elasticity first.
         table : str, optional
             Name of the table, if the model has several.

@@ -25,7 +25,7 @@ class Neighbors(Context):
     ----------
     k : int, optional
         Number of neighbors; by default min(10, N - 1).
-    positions : array (N, p), optional
+    positions : array of shape (N, p), optional
         Coordinates of the entities. Without them, and without positions in the data, the
         neighbors are the k entities with the largest absolute correlation.
     scale : {"items", "total", "none"}, default="none"

@@ -26,10 +26,10 @@ class RowBags(BoundContext):
     data : Dataset
     scale, binary : str and bool, default="total" and False
         As in `Basket`.
-    members : csr_array (T, N), optional
+    members : csr_array of shape (T, N), optional
         Values of the members of each row's bag. By default the row itself, in which case an
         observation is removed from its own context.
-    masked : csr_array (T, N), optional
+    masked : csr_array of shape (T, N), optional
         Stored entries are neither zero, target nor context.
     whole : Dataset, optional
         The same rows including held-out entries; by default the data.

@@ -17,7 +17,7 @@ UNEVEN = 100.0  # times the smallest value: costs two of the seven digits of sin
 class Bags:
     """Context sums of n terms: (matrix[bag] - own[left_out]) @ vectors / scale.
 
-    matrix : csr_array (bags, context vectors) of member values
+    matrix : csr_array of shape (bags, context vectors) of member values
     bag : (n,) row of `matrix` that each term uses
     scale : (n,) divisor
     own, left_out : csr_array of what a term removes from its bag, and the term's row in it
