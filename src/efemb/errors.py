@@ -109,7 +109,8 @@ def check_number(
         raise InputTypeError(f"{option} must be a number {rule}, got {value!r}")
     number = float(value)
     if not isfinite(number) or not all(_ORDERS[sign](number, x) for sign, x in stated.items()):
-        verb = "lie" if len(stated) == 2 else "be finite and"
+        finite = "be" if isfinite(number) else "be finite and"
+        verb = "lie" if len(stated) == 2 else finite
         raise ParameterError(f"{option} must {verb} {rule}, got {value}")
     return number
 

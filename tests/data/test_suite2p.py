@@ -84,7 +84,7 @@ def test_random_subset(tmp_path: Path) -> None:
         assert data.report["neurons_not_drawn"] == 2
         seen |= set(chosen)
     assert seen == {0, 2, 3, 5}
-    with pytest.raises(efemb.ParameterError, match="between 1 and the 4"):
+    with pytest.raises(efemb.ParameterError, match="between 1 and 4"):
         read_suite2p(tmp_path, neurons=5)
     with pytest.raises(efemb.InputTypeError):
         read_suite2p(tmp_path, neurons=2.0)  # type: ignore[arg-type]

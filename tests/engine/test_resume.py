@@ -301,8 +301,8 @@ def test_an_interrupted_pass_is_not_a_place_to_go_on_from(tmp_path: Path) -> Non
 
 
 def test_bad_checkpoints(tmp_path: Path) -> None:
-    for every in (0, 1.5, True):
-        with pytest.raises(efemb.ParameterError, match="every"):
+    for every, kind in ((0, efemb.ParameterError), (1.5, efemb.InputTypeError)):
+        with pytest.raises(kind, match="every"):
             efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=every)
     with pytest.raises(efemb.InputTypeError, match="path"):
         efemb.engine.callbacks.Checkpoint("")

@@ -174,7 +174,7 @@ class Mute(efemb.Poisson):
         ({"sweeps": 0}, efemb.ParameterError, "sweeps"),
         ({"seed": -1}, efemb.ParameterError, "seed"),
         ({"seed": "x"}, efemb.InputTypeError, "seed"),
-        ({"row_size": -1.0}, efemb.ParameterError, "row_size must be finite and > 0"),
+        ({"row_size": -1.0}, efemb.ParameterError, "row_size must be > 0"),
         ({"row_size": "big"}, efemb.InputTypeError, "row_size"),
         ({"model": "g-emb", "row_size": 3.0}, efemb.ParameterError, "counts and binary"),
         ({"model": "g-emb", "strength": 2.0}, efemb.ParameterError, "below 1.4"),

@@ -241,7 +241,7 @@ def test_new_items_have_no_pairs_yet() -> None:
     [
         ({"penalty": 0.0}, efemb.ParameterError, "penalty must be > 0"),
         ({"dropout": 1.0}, efemb.ParameterError, "dropout must lie in"),
-        ({"n_neighbors": 0}, efemb.ParameterError, "n_neighbors must be an integer >= 1"),
+        ({"n_neighbors": 0}, efemb.ParameterError, "n_neighbors must be >= 1"),
         ({"sparse": "yes"}, efemb.InputTypeError, "sparse must be True, False or None"),
         ({"prior": "half-normal"}, efemb.ParameterError, "signed"),
     ],
