@@ -225,7 +225,7 @@ def test_other_solvers_take_precision_one() -> None:
     ("value", "error"), [(-1.0, ParameterError), (np.inf, ParameterError), ("a", InputTypeError)]
 )
 def test_bad_ridges(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="weight_ridge.* must be"):
+    with pytest.raises(error, match=r"weight_ridge.* must be"):
         efemb.GaussianEmbedding(2, weight_ridge=value).fit(np.eye(4))
 
 
