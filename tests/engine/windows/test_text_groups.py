@@ -280,6 +280,53 @@ def test_amortized_groups_of_text_find_a_change_of_meaning(corpus: Corpus) -> No
         assert closest <= {f"w{i}" for i in range(first, first + WORDS)}
 
 
+@pytest.mark.parametrize("contexts", [False, True])
+def test_steps_of_shared_vectors_are_a_part_of_those_of_offsets(
+    contexts: bool, corpus: Corpus
+) -> None:
+    """After short steps of a fitted model; 0 keeps what groups share."""
+    begun = fit(corpus, max_iter=2, dtype="float64", intercept=True)
+    structure = Grouped("era", 1e-9, min_rows=1, contexts=contexts)
+    some = corpus.take(np.arange(0, 1500, 10))
+
+    def moved(shared: float) -> tuple[Any, Any]:
+        options: dict[str, Any] = {
+            "optimizer": SGD(1e-6, shared=shared),
+            "max_iter": 1,
+            "n_jobs": 1,
+        }
+        model = efemb.BernoulliTextEmbedding.from_fitted(
+            begun.fitted(),
+            structure=structure,
+            early_stopping=False,
+            random_state=1,
+            dtype="float64",
+            **options,
+        ).fit(some)
+        parameters, own = model.fitted().parameters, model.of_group("late").parameters
+        arrays = ("rho", "alpha", "intercept")
+        shares = [
+            getattr(parameters, name) - getattr(begun.fitted().parameters, name) for name in arrays
+        ]
+        return shares, own.rho - parameters.rho
+
+    (whole, offset), (part, same), (none, still) = (moved(shared) for shared in (1.0, 0.1, 0.0))
+    for each, tenth, nothing in zip(whole, part, none, strict=True):
+        size = np.abs(each).max()
+        assert_allclose(tenth, 0.1 * each, atol=0.001 * size)
+        assert_allclose(nothing, 0.0, atol=1e-6 * size)
+    for other in (same, still):
+        assert_allclose(other, offset, atol=0.001 * np.abs(offset).max())
+
+
+@pytest.mark.parametrize("data", ["text", "rows"])
+def test_steps_of_shared_vectors_need_groups_of_text(data: str, corpus: Corpus) -> None:
+    estimator = efemb.BernoulliTextEmbedding if data == "text" else efemb.PoissonEmbedding
+    model = estimator(2, optimizer=SGD(0.01, shared=0.1))
+    with pytest.raises(efemb.ParameterError, match=r"needs a text model with structure=Grouped"):
+        model.fit(corpus if data == "text" else np.eye(6) + 1)
+
+
 def test_operations_carry_the_columns_of_documents(corpus: Corpus) -> None:
     some = corpus.take([3, 1400])
     assert some.rows["era"].tolist() == ["early", "late"]

@@ -16,6 +16,8 @@ from efemb.errors import ParameterError, check_integer
 from efemb.kernels.steps import adagrad, adagrad_positive, adagrad_rows, adam
 from efemb.model.ingredient import Ingredient, positive_number
 
+NO_OFFSETS = "SGD(shared=) needs a text model with structure=Grouped(column) or Dynamic(column)"
+
 
 @dataclass(frozen=True)
 class OptimizerState:
@@ -76,6 +78,7 @@ class FirstOrder(Optimizer, ABC):
     sums_squares: ClassVar[bool] = False  # whether steps are divided by roots of summed squares
     decay: float | str = 0  # of the step
     epsilon: float = 0.0  # initial value of the sums of squares
+    shared: float = 1.0  # steps of vectors that groups share, in units of those of their offsets
     step: float
 
     def faster(self, factor: float) -> Self:
@@ -159,17 +162,23 @@ class SGD(FirstOrder):
         Length of the first step, per unit of the mean gradient of a row.
     decay : float or "linear", default=0.0
         How fast steps become shorter; 0 keeps them constant.
+    shared : float, default=1.0
+        For text with `Grouped` or `Dynamic`: steps of the vectors that all groups share, in units
+        of those of the offsets of a group. If groups refine a fitted model, 0.1 keeps its vectors
+        close to what they are, and 0 fixes them.
     """
 
     by_word = True
 
-    def __init__(self, step: float = 0.05, decay: float | str = 0.0) -> None:
+    def __init__(self, step: float = 0.05, decay: float | str = 0.0, shared: float = 1.0) -> None:
         self.step = step
         self.decay = decay
+        self.shared = shared
 
     def check(self) -> None:
-        """`decay` must be a number >= 0 or "linear"."""
+        """`decay` must be a number >= 0 or "linear", `shared` a number >= 0."""
         super().check()
+        positive_number(self, "shared", zero=True)
         if self.decay != "linear":
             positive_number(self, "decay", zero=True)
 
@@ -177,6 +186,8 @@ class SGD(FirstOrder):
         """No state but the time."""
         if isinstance(self.decay, str):
             raise ParameterError("SGD(decay='linear') needs solver 'windows': pass a number here")
+        if self.shared != 1:
+            raise ParameterError(NO_OFFSETS)
         return _SgdStepper(self, n_rows)
 
 

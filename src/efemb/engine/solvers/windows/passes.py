@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.engine.optimizers.first_order import FirstOrder, OptimizerState
+from efemb.engine.optimizers.first_order import NO_OFFSETS, FirstOrder, OptimizerState
 from efemb.engine.plan import Plan
 from efemb.engine.random import RoundKey
 from efemb.engine.solvers.windows.chunks import Chunk
@@ -55,6 +55,8 @@ class WindowPasses:
             raise ParameterError(
                 f"solver 'windows' takes SGD(decay=0 or 'linear'), got {optimizer!r}"
             )
+        if optimizer.shared != 1 and not solver.spec.structure.grouped:
+            raise ParameterError(NO_OFFSETS)
         self.solver, self.space, self.optimizer = solver, plan.space, optimizer
         self.n_passes, self.done = plan.n_rounds, state.round
         self.deterministic = plan.deterministic or self.one_by_one
@@ -92,7 +94,10 @@ class WindowPasses:
             self.hot.append(HotRows(self.all_bag, hot, n_slots))
         self.target[:, : self.k] = vectors.target
         self.bag[:, : self.k] = vectors.bag
-        start = self.optimizer.epsilon if self.optimizer.sums_squares else 1.0
+        # Steps are divided by the roots of the sums; vectors of infinite sums stay where they are.
+        start = self.optimizer.epsilon
+        if not self.optimizer.sums_squares:
+            start = self.optimizer.shared**-2.0 if self.optimizer.shared else np.inf
         for table in (self.target, self.bag):
             table[:, self.width + SQUARES] = start
             table[:, self.width + BIAS_SQUARES] = start
