@@ -243,7 +243,7 @@ def test_every_answer_says_what_it_holds() -> None:
     answers = {
         "cosine": fitted.similar("tea"),
         "data=": fitted.complements("tea"),
-        "surely more often": fitted.complements("tea", data=baskets()),
+        "significantly more often": fitted.complements("tea", data=baskets()),
         "suggested": fitted.substitutes("tea"),
         "similar contexts": fitted.substitutes("tea", data=baskets()),
         "given item": fitted.pairs(2),
@@ -335,22 +335,22 @@ def test_rows_confirm_a_substitute_or_leave_it_unclear() -> None:
     assert found["label"].tolist() == ["coffee", "towel", "soap"]
     assert found["kind"].tolist() == ["substitute", "apart", "apart"]
     assert found["lift_high"][0] < 1
-    assert found.note.startswith("substitute: similar contexts, and surely less often together")
-    assert found.note.endswith(
-        "apart: different contexts, so that neither takes the place of the other"
+    assert found.note.startswith(
+        "substitute: similar contexts, but significantly less often together"
     )
+    assert found.note.endswith("apart: different contexts, so neither replaces the other")
     assert "apart:" not in fitted.substitutes("tea", data=X).note
     assert fitted.substitutes("tea", data=X)["label"].tolist() == ["coffee"]
     X[95:130, :2] = 1  # about as often together as by chance
     unclear = fitted.substitutes("tea", data=X, apart=True)
     assert unclear["label"].tolist() == ["coffee", "towel", "soap"]
     assert unclear["kind"].tolist() == ["unclear", "apart", "apart"]
-    assert "unclear: similar contexts, but together about as often as by chance" in unclear.note
+    assert "unclear: similar contexts, and together about as often as by chance" in unclear.note
     assert "unclear:" not in found.note
     assert unclear["lift_low"][0] < 1 < unclear["lift_high"][0]
     empty = fitted.substitutes("tea", data=X)
     assert len(empty) == 0
-    assert "surely less often together" in empty.note
+    assert "significantly less often together" in empty.note
     assert "apart=True" in empty.note
 
 

@@ -212,7 +212,7 @@ class Pairing:
             return np.ones(len(self.rows), dtype=bool)
         return np.asarray(self.support.expected(self.rows, m) >= self.min_support)
 
-    def surely(self, m: int, rows: Ints) -> tuple[Bools, Bools]:
+    def deviating(self, m: int, rows: Ints) -> tuple[Bools, Bools]:
         """Entities that are significantly more, and less, often with m than by chance."""
         if self.support is None:
             return np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
@@ -235,8 +235,8 @@ class Pairing:
         if self.support is None:
             return ""
         return (
-            f"; of {self.support.n_rows:,} rows, together hold both (expected: by chance), a share "
-            "of those with the item"
+            f"; together: rows with both, of {self.support.n_rows:,}; expected: by chance; share: "
+            "of the rows with the item"
         )
 
 
@@ -251,7 +251,7 @@ def complements(model: HasFitted, item: Any, n: int = 10, **options: Unpack[Pair
         left, right = pairing.affinity.left, pairing.affinity.right
         nearest, _ = largest_products(left, right[codes], size + 1, pairing.choice.rows)
         answers = [near[near != m][:size] for near, m in zip(nearest, codes, strict=True)]
-        note = "score: how much more probable the item makes it; data= checks it (--data FILE)"
+        note = "score: how much more probable the item makes it; data= (--data FILE) verifies it"
         return pairing.answer(item, codes, answers, {}, note)
     tiers = [_complement_tiers(pairing, m, size) for m in codes.tolist()]
     answers = [np.concatenate([sure, rest])[:size] for sure, rest in tiers]
@@ -261,7 +261,7 @@ def complements(model: HasFitted, item: Any, n: int = 10, **options: Unpack[Pair
     names = np.array(["complement", "unclear"], dtype=object)
     extra = {"kind": names[np.concatenate(kinds).astype(np.int64)]}
     level = f"{pairing.confidence:.0%}"
-    note = f"complement: surely more often together than by chance ({level})"
+    note = f"complement: significantly more often together than by chance ({level})"
     return pairing.answer(item, codes, answers, extra, note + pairing.describe_support())
 
 
@@ -269,7 +269,7 @@ def _complement_tiers(pairing: Pairing, m: int, size: int) -> tuple[Ints, Ints]:
     """The best of those significantly more often with m than by chance, and of unclear ones."""
     rows = pairing.rows[pairing.often_together(m)]
     rows = rows[rows != m]
-    attracted, repelled = pairing.surely(m, rows)
+    attracted, repelled = pairing.deviating(m, rows)
     left, right = pairing.affinity.left, pairing.affinity.right[[m]]
     sure, _ = largest_products(left, right, size, rows[attracted])
     rest, _ = largest_products(left, right, size, rows[~attracted & ~repelled])
@@ -301,7 +301,7 @@ def substitutes(
         rows = pairing.rows[pairing.often_expected(m)]
         product, z = times_rows(near.left, rows, near.right[m]), near.mutual_z(rows, m)
         cosine = np.clip(times_rows(answers, rows, answers[m]), -1.0, 1.0)
-        attracted, repelled = pairing.surely(m, rows)
+        attracted, repelled = pairing.deviating(m, rows)
         low = z <= LOW_Z if pairing.support is None else repelled
         kind = np.where(cosine < limit, 2, np.where(low, 0, 1))
         confirmed = repelled & (kind == 0)
@@ -329,8 +329,8 @@ def substitutes(
 
 # What else `apart=True` lists, by the code of its kind.
 _OTHER_KINDS = {
-    1: "unclear: similar contexts, but together about as often as by chance",
-    2: "apart: different contexts, so that neither takes the place of the other",
+    1: "unclear: similar contexts, and together about as often as by chance",
+    2: "apart: different contexts, so neither replaces the other",
 }
 
 
@@ -338,16 +338,16 @@ def _substitute_note(pairing: Pairing, n_listed: int, apart: bool) -> str:
     """What the table holds, or why it is empty."""
     hint = "" if apart else "; apart=True (--apart) lists possible ones"
     if pairing.support is None and not n_listed:
-        return f"the vectors suggest no substitute{hint}; data= checks the rows (--data FILE)"
+        return f"the vectors suggest no substitute{hint}; data= (--data FILE) examines the rows"
     if pairing.support is None:
-        return "suggested by the vectors alone, often wrongly: data= checks them (--data FILE)"
+        return "suggested by the vectors alone, and often wrong: data= (--data FILE) verifies them"
     level = f"{pairing.confidence:.0%}"
     if not n_listed:
         return (
-            "no item with similar contexts is surely less often together with it than by chance "
-            f"({level}){hint}"
+            "no item with similar contexts is significantly less often together with it than by "
+            f"chance ({level}){hint}"
         )
-    meaning = "substitute: similar contexts, and surely less often together than by chance"
+    meaning = "substitute: similar contexts, but significantly less often together than by chance"
     return f"{meaning} ({level}){pairing.describe_support()}"
 
 

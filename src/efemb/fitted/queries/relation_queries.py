@@ -31,10 +31,10 @@ class RelationQueries(HasFitted):
         """Find the items that an item makes more probable: the largest rho_n . alpha_m.
 
         `score` is rho_n . alpha_m, the amount that one unit of item m in the context adds to the
-        predictor u of item n, before division by the context scale. With `data`, items that are
-        surely more often together with m than by chance come first ("complement"), then those of
-        which the data do not tell ("unclear"); those that are surely less often together are left
-        out.
+        predictor u of item n, before division by the context scale. With `data`, items that occur
+        together with m significantly more often than by chance come first ("complement"), then
+        those without a significant difference ("unclear"). Items that occur together significantly
+        less often are left out.
 
         Parameters
         ----------

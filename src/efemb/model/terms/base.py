@@ -29,9 +29,17 @@ ShareName = str | tuple[str, int]  # label of a term, and the code of an item of
 class TermArray:
     """One array of parameters of a term.
 
-    name : within the term;  shape : of the array;  prior : penalty, or None
-    spread : standard deviation of its first values;  start : their mean. Where the prior is
-        positive, that of their logarithms, and exp of their mean
+    Parameters
+    ----------
+    name : str
+        Unique within the term.
+    shape : tuple of int
+    prior : Prior or None
+        Penalty; a positive prior makes the array positive.
+    spread : float
+        Standard deviation of the initial values, or of their logarithms if they are positive.
+    start : float, default=0.0
+        Mean of the initial values, or their median if they are positive.
     """
 
     name: str
