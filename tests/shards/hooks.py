@@ -20,10 +20,10 @@ def harm_tasks(monkeypatch: pytest.MonkeyPatch, phase: str, harm: Harm) -> None:
     """Let `harm` look at the tasks of a phase on their workers before they run."""
     submit = DaskExecutor.submit
 
-    def submit_harmed(self: Any, name: str, function: Any, task: Any, *args: Any, **on: Any) -> Any:
+    def submit_harmed(self: Any, name: str, function: Any, tasks: Any, **where: Any) -> Any:
         if name == phase:
             function = partial(run_harmed, function, harm)
-        return submit(self, name, function, task, *args, **on)
+        return submit(self, name, function, tasks, **where)
 
     monkeypatch.setattr(DaskExecutor, "submit", submit_harmed)
 

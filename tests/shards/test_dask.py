@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import subprocess
 import sys
@@ -177,14 +178,14 @@ def test_other_software_is_refused(
     threads: Client, store: ShardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = clusters.fingerprint()
-    assert run_checked(len, ours, False, []) == 0
+    assert run_checked(len, ours, False, pickle.dumps([])) == 0
     other_cpu = {**ours, "processor": "abacus"}
     # Workers that came later.
     for expected, mixed_cpus in (({**ours, "numba": "0.1"}, True), (other_cpu, False)):
-        failure = run_checked(len, expected, mixed_cpus, [])
+        failure = run_checked(len, expected, mixed_cpus, pickle.dumps([]))
         assert isinstance(failure.error, efemb.ParameterError)
         assert "instead of" in failure.text
-    assert run_checked(len, other_cpu, True, [1, 2]) == 2
+    assert run_checked(len, other_cpu, True, pickle.dumps([1, 2])) == 2
     monkeypatch.setattr(clusters, "fingerprint", hooks.Skewed(ours, {**ours, "numba": "0.1"}))
     with pytest.raises(efemb.ParameterError, match=r"the worker .* has numba"):
         clusters.check_alike(threads, mixed_cpus=False)

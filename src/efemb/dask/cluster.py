@@ -30,6 +30,14 @@ REUSE = {
     f"{_ENVIRON}.MALLOC_TRIM_THRESHOLD_": 1 << 28,
     f"{_ENVIRON}.MALLOC_MMAP_THRESHOLD_": 1 << 25,
 }
+# Dask samples the threads of a worker a hundred times a second, and looks at every process fifty
+# times: with two workers, a tenth of a core.
+RARELY = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 # Dask warns about workers that are slow to stop, also after good runs. Those that die are counted
 # and reported by the executor; errors of tasks are raised with their traces.
 QUIET = "ERROR"
@@ -75,7 +83,7 @@ def start_local(**options: Any) -> Iterator[Any]:
     usual: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
     usual["silence_logs"] = QUIET
     with (
-        dask.config.set({**REUSE, **PATIENCE}),
+        dask.config.set({**REUSE, **PATIENCE, **RARELY}),
         distributed.LocalCluster(**{**usual, **options}) as local,
         distributed.Client(local) as client,
     ):

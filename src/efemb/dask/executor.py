@@ -8,10 +8,11 @@ idle worker.
 
 from __future__ import annotations
 
+import pickle
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -130,12 +131,23 @@ class DaskExecutor:
     def _is_connected(self) -> bool:
         return bool(self.client.status == "running")
 
-    def submit(self, phase: str, function: Any, task: Any, number: int, **where: Any) -> Any:
-        """A future under a key of its own, which the dashboard shows."""
+    def submit(
+        self, phase: str, function: Any, tasks: Mapping[int, Any], **where: Any
+    ) -> list[Any]:
+        """A future for each task, under a key of its own, which the dashboard shows.
+
+        All of them are one message to the scheduler, which sees bytes instead of tasks: it would
+        unpickle and pickle each of them, and have no time for the workers.
+        """
+        dumps = require_distributed().protocol.pickle.dumps  # also of what a notebook defines
         self._submitted += 1
-        key = f"efemb-{phase}-{number}-{self._run}-{self._submitted}"
+        keys = [f"efemb-{phase}-{number}-{self._run}-{self._submitted}" for number in tasks]
         checked = partial(run_checked, function, self.expected, self.mixed_cpus)
-        return self.client.submit(checked, task, key=key, pure=False, retries=0, **where)
+        pickled = [dumps(task) for task in tasks.values()]
+        futures: list[Any] = self.client.map(
+            checked, pickled, key=keys, pure=False, retries=0, **where
+        )
+        return futures
 
     @property
     def is_look_due(self) -> bool:
@@ -180,11 +192,10 @@ class _Phase:
         self.seconds: list[float] = []
 
     def run(self, watch: Watch | None) -> list[Any]:
-        for number in range(len(self.tasks)):
-            self._submit(_Attempt(number))
+        self._submit([_Attempt(number) for number in range(len(self.tasks))])
         while self.open or self.alone:
             if not self.open:
-                self._submit(self.alone.pop(0))
+                self._submit([self.alone.pop(0)])
             self._wait()
             self._collect()
             if self.open or self.executor.is_look_due:  # a look asks the scheduler
@@ -199,12 +210,13 @@ class _Phase:
         if futures:
             self.executor.client.cancel(futures, force=True)
 
-    def _submit(self, attempt: _Attempt, **where: Any) -> None:
-        task = self.tasks[attempt.number]
-        future = self.executor.submit(self.phase, self.function, task, attempt.number, **where)
-        attempt.futures.append(future)
-        attempt.began = attempt.began or time.monotonic()
-        self.open[attempt.number] = attempt
+    def _submit(self, attempts: Sequence[_Attempt], **where: Any) -> None:
+        tasks = {attempt.number: self.tasks[attempt.number] for attempt in attempts}
+        futures = self.executor.submit(self.phase, self.function, tasks, **where)
+        for attempt, future in zip(attempts, futures, strict=True):
+            attempt.futures.append(future)
+            attempt.began = attempt.began or time.monotonic()
+            self.open[attempt.number] = attempt
 
     def _wait(self) -> None:
         distributed = require_distributed()
@@ -270,7 +282,7 @@ class _Phase:
             attempt.futures.remove(future)
             self.executor.client.cancel([future], force=True)
             if not attempt.futures:
-                self._submit(attempt)
+                self._submit([attempt])
             return
         self._take(attempt, outcome)
 
@@ -293,7 +305,7 @@ class _Phase:
         distributed = require_distributed()
         if future.status != "error":
             if not attempt.futures:
-                self._submit(attempt)
+                self._submit([attempt])
             return
         error = future.exception()
         failure = Failure(None, explain(error))
@@ -332,7 +344,7 @@ class _Phase:
         busy = self._busy()
         idle = [address for address in workers if not busy.get(address)]
         for attempt, address in zip(slow, idle, strict=False):
-            self._submit(attempt, workers=[address], allow_other_workers=False)
+            self._submit([attempt], workers=[address], allow_other_workers=False)
             attempt.began = now
 
     def _busy(self) -> dict[str, Any]:
@@ -344,7 +356,7 @@ class _Phase:
 
 
 def run_checked(
-    function: Callable[[Any], Any], expected: dict[str, str], mixed_cpus: bool, task: Any
+    function: Callable[[Any], Any], expected: dict[str, str], mixed_cpus: bool, pickled: bytes
 ) -> Any:
     """Run a task, unless this worker came later and would give other bits; errors are outcomes."""
     differing = differences(expected, fingerprint(), mixed_cpus=mixed_cpus)
@@ -354,7 +366,7 @@ def run_checked(
                 f"a worker that joined later has {', '.join(differing)}: remove it, or install "
                 "the same versions"
             )
-        return function(task)
+        return function(pickle.loads(pickled))
     except Exception as error:
         return Failure.of(error)
 
