@@ -6,23 +6,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 import efemb
 from efemb.baselines import (
     EASE,
+    HPF,
     ExponentialFamilyPCA,
     FactorAnalysis,
     ItemKNN,
     ItemSkipGram,
     NeighborRidge,
     PersonalPopularity,
+    Popularity,
     RP3beta,
     Rules,
     ShiftedPPMI,
     WeightedMF,
 )
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, MemoryEstimateError, ParameterError
 
 RNG = np.random.default_rng(0)
 COUNTS = efemb.Dataset(RNG.poisson(1.0, (40, 8)), users=np.arange(40) % 5)
@@ -139,3 +142,28 @@ def test_what_cannot_be_is_refused_by_name(
     assert vars(model).keys() == before.keys()
     with pytest.raises(ValueError, match="not fitted"):
         check_is_fitted(model)
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        Popularity(),
+        PersonalPopularity("user"),
+        ItemKNN(),
+        RP3beta(),
+        Rules(),
+        EASE(),
+        HPF(2),
+        WeightedMF(2),
+        ItemSkipGram(2),
+        ExponentialFamilyPCA(2),
+        FactorAnalysis(2),
+        NeighborRidge(),
+    ],
+    ids=lambda baseline: type(baseline).__name__,
+)
+def test_billions_of_columns_are_refused_before_anything_is_allocated(baseline: Any) -> None:
+    """Three entries, but any array of a number per column would end the process."""
+    wide = csr_array((np.ones(3), ([0, 1, 2], [5, 7, 3 * 10**12])), shape=(3, 3 * 10**12 + 1))
+    with pytest.raises(MemoryEstimateError, match=r"3,000,000,000,001 entities"):
+        baseline.fit(wide)

@@ -91,7 +91,7 @@ def test_parts_keep_the_other_properties() -> None:
         ({"test": 0.001}, DataError, "0 for test"),
         ({"test": 0.5, "validation": 0.001}, DataError, "0 for validation"),
         ({"test": 0.6, "validation": 0.6}, DataError, "every part needs at least one"),
-        ({"test": 41}, DataError, "every part needs at least one"),
+        ({"test": 41}, DataError, r"and a whole number such as test=1 counts rows"),
     ],
 )
 def test_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:

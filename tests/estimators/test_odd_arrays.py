@@ -166,3 +166,79 @@ def test_sparse_rows_that_are_not_there() -> None:
     parts = (np.ones(3), np.array([0, 1, 2]), np.array([0, 1, 2, 3]))
     with pytest.raises(efemb.DataError, match="column 2 has an entry in row 2, but there are 2"):
         efemb.PoissonEmbedding(2).fit(sparse.csc_array(parts, shape=(2, 3)))
+
+
+class Broken:
+    """An array of another package whose conversion ends in an error."""
+
+    shape = (3, 3)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise self.error
+
+
+class Anything:
+    """Every attribute and every call is itself, as in a mock or a remote proxy."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return self
+
+
+class Endless:
+    """Indexing never ends at a number, so NumPy's conversion would not return."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, _: object) -> Any:
+        return self
+
+
+PRETENDERS: dict[str, tuple[Any, type[efemb.EfembError]]] = {
+    "a tensor with a gradient": (Broken(RuntimeError("requires grad")), efemb.InputTypeError),
+    "larger than memory": (Broken(MemoryError()), efemb.MemoryEstimateError),
+    "a proxy": (Anything(), efemb.InputTypeError),
+    "without an end": (Endless(), efemb.InputTypeError),
+}
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "Dataset": efemb.Dataset,
+    "a model": efemb.PoissonEmbedding(2).fit,
+    "a baseline": efemb.baselines.Popularity().fit,
+    "BasketEmbedding": efemb.BasketEmbedding(2).fit,
+    "read_traces": lambda pretender: efemb.read_traces(pretender, pretender),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(("pretender", "error"), PRETENDERS.values(), ids=PRETENDERS)
+def test_what_only_pretends_to_be_an_array(
+    call: Callable[[Any], Any], pretender: Any, error: type[efemb.EfembError]
+) -> None:
+    with pytest.raises(error):
+        call(pretender)
+
+
+@pytest.mark.parametrize("source", [Anything(), type, sparse.csr_array(X)])
+@pytest.mark.parametrize("read", [efemb.read_text, efemb.CBOW(2).fit])
+def test_what_is_not_text(read: Callable[[Any], Any], source: Any) -> None:
+    with pytest.raises(efemb.InputTypeError):
+        read(source)
+
+
+@pytest.mark.parametrize("source", [[{"trip": 1, "item": "a"}], [None], [b"a b"]])
+def test_lists_that_are_neither_baskets_nor_tables(source: Any) -> None:
+    for options in ({"layout": "lines"}, {"basket": "trip", "item": "item"}):
+        with pytest.raises(efemb.InputTypeError, match=r"not (dict|NoneType|bytes)"):
+            efemb.read_baskets(source, **options)

@@ -17,9 +17,10 @@ from efemb.baselines.arrays import log_shares, normal_log_density
 from efemb.data.align import skip_unknown
 from efemb.data.matrices import dense, sparse, stored_cells
 from efemb.data.vocabulary import Vocabulary
+from efemb.engine.limits import typed_memory_errors
 from efemb.errors import DataError, EfembError, ParameterError
 from efemb.estimators import checks as checking
-from efemb.estimators.inputs import read
+from efemb.estimators.inputs import check_size, read
 from efemb.fitted.recommendation import Recommender, RowScores, whole_row_blocks
 from efemb.fitted.selection import check_choice
 from efemb.model.families import Family
@@ -89,8 +90,9 @@ class Baseline(Recommender, BaseEstimator, ABC):
         -------
         self
         """
-        with checking.all_or_nothing(self):
+        with checking.all_or_nothing(self), typed_memory_errors():
             self._check()
+            check_size(X, getattr(self, "n_components", 0))
             self.family_ = self._family()
             data = self._read(X, reset=True)
             checking.check_shape(data)

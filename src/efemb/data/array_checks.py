@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from efemb.data.containers import check_array_like
 from efemb.data.readers.dialect import explain_number
 from efemb.data.vocabulary import canonical_label
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, InputTypeError, MemoryEstimateError, ParameterError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -36,18 +36,21 @@ def list_first(places: NDArray[Any]) -> str:
 
 def is_sparse(values: object) -> bool:
     """Whether `values` is a scipy sparse array or matrix; does not import scipy."""
-    return hasattr(values, "tocsr") and hasattr(values, "nnz")
+    kind = type(values)  # a mock or a proxy has any attribute
+    return hasattr(kind, "tocsr") and hasattr(kind, "nnz")
+
+
+def too_large(name: str, error: MemoryError) -> MemoryEstimateError:
+    """The error for values that cannot be brought into memory."""
+    return MemoryEstimateError(
+        f"{name} does not fit into memory ({str(error) or 'no memory left'}): pass fewer rows or "
+        "columns, a sparse matrix, or a store of shards (efemb.shards.prepare)"
+    )
 
 
 def float_array(values: object, name: str) -> NDArray[Any]:
     """`values` as float32 or float64, NaN where masked; copied only if the type must change."""
-    check_array_like(values, name)
-    try:
-        array = unmask(values)
-    except ValueError as error:  # rows of different lengths
-        raise DataError(f"{name} must be an array of numbers: {error}") from error
-    except (TypeError, RuntimeError) as error:  # a tensor on another device, or with a gradient
-        raise InputTypeError(f"{name} must be an array of numbers: {error}") from error
+    array = as_array(values, name)
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind not in "biufO":
@@ -60,6 +63,19 @@ def float_array(values: object, name: str) -> NDArray[Any]:
         raise InputTypeError(
             f"{name} must be numbers: {_first_text(values, array, error)}"
         ) from error
+
+
+def as_array(values: object, name: str) -> NDArray[Any]:
+    """`values` as an array of any type, NaN where masked, or what is wrong with them."""
+    check_array_like(values, name)
+    try:
+        return unmask(values)
+    except ValueError as error:  # rows of different lengths
+        raise DataError(f"{name} must be an array of numbers: {error}") from error
+    except (TypeError, RuntimeError) as error:  # a tensor on another device, or with a gradient
+        raise InputTypeError(f"{name} must be an array of numbers: {error}") from error
+    except MemoryError as error:
+        raise too_large(name, error) from error
 
 
 def _first_text(values: Any, array: NDArray[Any], error: Exception) -> str:

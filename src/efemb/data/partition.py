@@ -113,7 +113,8 @@ def _check_sizes(
         raise DataError(
             f"test={test} and validation={validation} of {total:,} {unit} give "
             f"{total - n_test - n_validation:,} for training, {n_validation:,} for validation and "
-            f"{n_test:,} for test; every part needs at least one"
+            f"{n_test:,} for test; every part needs at least one, "
+            f"and a whole number such as test=1 counts {unit}"
         )
 
 

@@ -35,16 +35,17 @@ def typed_memory_errors() -> Iterator[None]:
         ) from error
 
 
-def check_columns(n_entities: int, n_components: int) -> None:
+def check_columns(n_entities: int, n_components: int = 0) -> None:
     """Raise `MemoryEstimateError` if not even the vectors fit, before anything is allocated."""
     free = available_memory()
     # Vectors, context vectors and their gradients in float32, and a few numbers per entity.
     need = n_entities * (4 * 4 * n_components + 32)
     if free is not None and need > free:
+        vectors = f" with {n_components} components" if n_components else ""
+        fewer = "use fewer components, or " if n_components else ""
         raise MemoryEstimateError(
-            f"a model of {n_entities:,} entities with {n_components} components needs at least "
-            f"{in_words(need)}, {in_words(free)} are free; use fewer components, or drop the "
-            "entities that never occur"
+            f"a model of {n_entities:,} entities{vectors} needs at least {in_words(need)}, "
+            f"{in_words(free)} are free; {fewer}drop the entities that never occur"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,14 @@ from sklearn.utils.validation import check_array, validate_data
 
 from efemb._typing import Floats
 from efemb.data.align import check_entities
-from efemb.data.array_checks import check_indices, is_masked, is_sparse, list_first, unmask
+from efemb.data.array_checks import (
+    check_indices,
+    is_masked,
+    is_sparse,
+    list_first,
+    too_large,
+    unmask,
+)
 from efemb.data.containers import check_array_like, in_memory, open_container, refuse_remote
 from efemb.data.corpus import Corpus
 from efemb.data.dataset import Dataset
@@ -47,10 +55,7 @@ def prepare(
     estimator: Any, X: Any, positions: Any, sample_weight: Any, validation: Any, *, reset: bool
 ) -> Prepared:
     """Read and check everything that `fit` receives."""
-    n_components = checks.check_components(estimator.n_components)
-    n_columns = getattr(X, "shape", (0, 0))[1:2]
-    if n_columns and isinstance(n_columns[0], int):
-        check_columns(n_columns[0], n_components)
+    check_size(X, checks.check_components(estimator.n_components))
     data = read_data(estimator, X, reset=reset, positions=positions)
     spec = estimator._spec()
     if spec.context.reads_text:
@@ -72,6 +77,13 @@ def prepare(
         if real and not (estimator._centers() and fixed):
             checks.warn_uncentered(data, may_center=fixed and hasattr(estimator, "center"))
     return Prepared(data, weight, held, report)
+
+
+def check_size(X: Any, n_components: int = 0) -> None:
+    """Refuse more columns than memory holds, before anything is allocated for each of them."""
+    shape = getattr(X, "shape", ())
+    if isinstance(shape, tuple) and len(shape) > 1 and isinstance(shape[1], int):
+        check_columns(shape[1], n_components)
 
 
 def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> Any:
@@ -103,6 +115,8 @@ def read(estimator: Any, X: Any, *, reset: bool, positions: Any) -> Dataset:
         data = _store_features(estimator, X, reset)
     else:
         _refuse_text(estimator, X)
+        if not is_sparse(X):
+            check_array_like(X, "X")
         _refuse_tables_without_data(X)
         values = _as_array(estimator, X, reset)
         labels = getattr(estimator, "feature_names_in_", None) if hasattr(X, "columns") else None
@@ -142,7 +156,7 @@ def _refuse_text(estimator: Any, X: Any) -> None:
 
 
 def _refuse_tables_without_data(X: Any) -> None:
-    if hasattr(X, "columns") and not len(X.columns):
+    if isinstance(getattr(X, "columns", None), Sized) and not len(X.columns):
         raise DataError("the table has no columns, so there are no entities (0 feature(s))")
 
 
@@ -155,8 +169,6 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
         "allow_nd": getattr(X, "ndim", 2) == 3,
     }
     X = unmask(X) if is_masked(X) else X
-    if not is_sparse(X):
-        check_array_like(X, "X")
     if is_sparse(X):
         check_indices(X)  # before the conversion to rows
     _refuse_dates(X)
@@ -167,8 +179,10 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> Any:
     except ValueError as error:
         _explain_text(X, error)
         raise DataError(_shorten_message(error)) from error
-    except TypeError as error:
+    except (TypeError, RuntimeError) as error:  # RuntimeError: a tensor with a gradient
         raise InputTypeError(_shorten_message(error)) from error
+    except MemoryError as error:
+        raise too_large("X", error) from error
 
 
 def _refuse_dates(X: Any) -> None:

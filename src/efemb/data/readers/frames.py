@@ -27,9 +27,10 @@ def eager_frame(source: Any) -> Any:
     try:
         frame = nw.from_native(source)
     except TypeError as error:
+        hint = "; for a list of records pass pandas.DataFrame(records)"
         raise InputTypeError(
             "expected the path of a CSV, TSV or Parquet file or a pandas, polars or pyarrow table, "
-            f"not {type(source).__name__}"
+            f"not {type(source).__name__}{hint if isinstance(source, dict) else ''}"
         ) from error
     except Exception as error:
         # For instance, duplicate column names.

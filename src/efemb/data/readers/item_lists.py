@@ -87,11 +87,10 @@ def item_lists(source: Any, in_memory: bool, separator: str | None, encoding: st
     """The source of lists in memory, or of the lines of files."""
     if in_memory:
         return [ItemLists(lambda advance: _checked(source, advance), "the list", "basket", 0)]
-    if not isinstance(source, str | os.PathLike | list | tuple):
-        raise InputTypeError(
-            f'layout="lines" reads a text file, or lists of items; not {type(source).__name__}'
-        )
     several = find_files(source)
+    if several is None and not isinstance(source, str | os.PathLike):
+        kind = type(source[0] if isinstance(source, list | tuple) else source).__name__
+        raise InputTypeError(f'layout="lines" reads a text file, or lists of items; not {kind}')
     names: Any = [source] if several is None else several
     paths = [existing_file(path) for path in names]
     for path in paths:

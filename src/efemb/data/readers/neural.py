@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from efemb._files import expand_home
 from efemb._terminal import progress_bar
-from efemb.data.array_checks import float_array, generator, unmask
+from efemb.data.array_checks import as_array, float_array, generator
 from efemb.data.dataset import Dataset
 from efemb.data.readers.array_file import load_array, load_objects, open_array
 from efemb.data.readers.input_file import existing_file
@@ -94,10 +94,7 @@ def frames_of(by_neuron: NDArray[Any], chosen: NDArray[np.int64]) -> NDArray[Any
 
 def _array(source: Any, name: str) -> NDArray[Any]:
     if not isinstance(source, str | os.PathLike):
-        try:
-            return unmask(source)
-        except ValueError as error:  # rows of different lengths
-            raise DataError(f"{name} must be an array of numbers: {error}") from error
+        return as_array(source, name)
     path = existing_file(source)
     kind = path.suffix.lower()
     if kind == ".npy":

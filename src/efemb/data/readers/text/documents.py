@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from efemb._files import expand_home
 from efemb._terminal import Advance
+from efemb.data.array_checks import is_sparse
 from efemb.data.dataset import Dataset
 from efemb.data.readers.input_file import (
     PACKED,
@@ -72,7 +73,7 @@ class Documents:
 
     def __init__(self, source: Any) -> None:
         self._documents = _iterator(source)
-        self.size = len(source) if hasattr(source, "__len__") else 0
+        self.size = len(source) if isinstance(source, Sized) else 0
 
     def batches(self, advance: Advance) -> Iterator[Batch]:
         """Yield texts for texts and tokens for tokens, in their order."""
@@ -155,6 +156,8 @@ def _iterator(source: Any) -> Iterator[Any]:
         way_out = "a set has no order; pass a list"
     elif isinstance(source, Dataset):
         way_out = "text models need ordered words, which baskets do not have"
+    elif is_sparse(source):
+        way_out = "text models need ordered words, which a matrix does not have"
     elif hasattr(type(source), "columns"):  # accessing it on a lazy table would be slow
         way_out = 'pass one column of texts, for instance source["text"]'
     else:

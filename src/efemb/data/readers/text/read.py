@@ -141,7 +141,8 @@ def _stream(source: Any, encoding: str, errors: str) -> DocumentStream:
         return TextFiles([TextFile(path, encoding, errors) for path in files])
     if isinstance(source, str | os.PathLike):
         return TextFile(source, encoding, errors)
-    is_function = callable(source) and not hasattr(source, "__iter__")
+    is_class = isinstance(source, type)
+    is_function = callable(source) and not is_class and not hasattr(source, "__iter__")
     return Documents(source() if is_function else source)
 
 

@@ -139,7 +139,7 @@ class EntityLists(BoundContext):
             raise DataError(
                 "contexts reach other rows (Lagged), but some rows of these data were left out, so "
                 "that consecutive rows need not be consecutive in time: split with by='blocks' or "
-                "by='time', or say by recordings= which rows belong together"
+                "by='time', or pass recordings= to state which rows belong together"
             )
 
     @classmethod
