@@ -55,9 +55,10 @@ def labels_to_codes(model: Any, table: Any) -> list[int]:
 
 
 def relations(model: Any, question: str, label: str, data: Any) -> Any:
-    """A table as a page lists it: without items whose contexts differ."""
+    """A table as a page lists it: only items that become more likely, or that share contexts."""
     if question == "complements":
-        return model.complements(label, 10, data=data)
+        table = model.complements(label, 10, data=data)
+        return table.to_pandas()[lambda frame: frame["score"] > 0]
     table = model.substitutes(label, 10, apart=True, data=data)
     return table.to_pandas()[lambda frame: frame["kind"] != "apart"]
 
@@ -239,5 +240,5 @@ def test_a_path_through_time(visit: Callable, written: Callable) -> None:
         path = ask(page, "trajectory", item=item)
         table = model.trajectory(names[item])
         similarity = [step["similarity"] for step in path]
-        np.testing.assert_allclose(similarity, table["similarity"], atol=1e-5)
-        assert [names[step["near"][0]["code"]] for step in path] == table["nearest"].tolist()
+        np.testing.assert_allclose(similarity, table["similarity"], rtol=1e-3)
+        assert [names[step["nearest"]] for step in path] == table["nearest"].tolist()

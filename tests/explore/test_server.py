@@ -74,8 +74,8 @@ def test_answers_are_those_of_the_model(shop: TestClient, item: int) -> None:
     assert set(ask(shop, "similar", item=item)[0]) == {"code", "similarity"}
     of_alpha = ask(shop, "similar", item=item, space="alpha", n=3)
     same_rows(of_alpha, model.similar(label, 3, which="alpha"), model)
-    given_rows = model.complements(label, data=trips())
-    same_rows(ask(shop, "complements", item=item), given_rows, model)
+    raised = [row for row in model.complements(label, data=trips()) if row["score"] > 0]
+    same_rows(ask(shop, "complements", item=item), raised, model)
     table = model.substitutes(label, data=trips(), apart=True)
     close = [row for row in table if row["kind"] != "apart"]
     same_rows(ask(shop, "substitutes", item=item), close, model)
@@ -178,12 +178,13 @@ def test_slices_of_time() -> None:
     for group, week in enumerate(model.fitted().spec.structure.labels):
         of_week = model.of_group(week)
         same_rows(ask(client, "similar", item=3, group=group), of_week.similar(names[3]), of_week)
-        expected = of_week.complements(names[3], data=data)
+        expected = [row for row in of_week.complements(names[3], data=data) if row["score"] > 0]
         same_rows(ask(client, "complements", item=3, group=group), expected, of_week)
     path = ask(client, "trajectory", item=3)
     table = model.trajectory(names[3], data=data)
     np.testing.assert_allclose([step["similarity"] for step in path], table["similarity"])
-    assert [names[step["near"][0]["code"]] for step in path] == table["nearest"].tolist()
+    assert [names[step["nearest"]] for step in path] == table["nearest"].tolist()
+    assert [step["count"] for step in path] == table["count"].tolist()
     for wrong in (-1, 4, "0", None, 1.5):
         body = {"item": 3, "group": wrong}
         assert client.post("/api/similar", json=body).status_code == 400

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb._typing import Floats, Ints
 from efemb.errors import InputTypeError, ParameterError
 from efemb.explore.colors import (
     color_by_category,
@@ -27,6 +27,7 @@ from efemb.explore.payload import Payload, Quantized, small_integers
 from efemb.explore.prediction import add_prediction
 from efemb.explore.slices import add_slices
 from efemb.fitted.cooccurrence import Support
+from efemb.fitted.group_models import counts_by_group
 from efemb.fitted.neighbor_weights import edge_weights
 from efemb.fitted.rotation import varimax
 
@@ -43,10 +44,15 @@ _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u20
 MOST_RECORDS = 400
 LISTED = 8  # of the most frequent items
 CURVES = ("validation", "objective")
+RIVALS = {
+    "item": "popularity",
+    "word": "word frequencies",
+    "neuron": "the mean activity of each neuron",
+}
 # Numbers of items: array, column, name of the coloring, title of its legend, whether of logarithms.
 NUMBERS = (
     ("counts", "count", "frequency", "frequency", True),
-    ("r2", "r2", "R² of each neuron", "R²", False),
+    ("r2", "r2", "R²", "R²", False),
     ("drift", "drift", "drift", "distance from first to last", True),
     ("uncertainty", "uncertainty", "uncertainty", "relative standard error", True),
 )
@@ -83,6 +89,11 @@ class Contents:
         except (InputTypeError, ParameterError) as error:
             return f"Pairs are not counted: {error}."
 
+    @cached_property
+    def slice_counts(self) -> Ints | None:
+        """Rows of each slice of time that hold each item, (G, N)."""
+        return None if self.data is None else counts_by_group(self.model, self.data)
+
     def without_vectors(self) -> Contents:
         """The same for a page that asks a server."""
         return replace(self, vectors=False)
@@ -109,8 +120,7 @@ def make_payload(contents: Contents) -> Payload:
     contents.maps.add_to(payload, contents.progress, more=not contents.vectors)
     _add_topics(payload, model)
     _add_neighbors(payload, contents)
-    bits = contents.bits if contents.vectors else None
-    add_slices(payload, model, contents.data, contents.errors, bits, contents.progress)
+    add_slices(payload, contents)
     add_relations(payload, contents)
     add_prediction(payload, model, contents.whole, vectors=contents.vectors)
     if contents.vectors:
@@ -135,18 +145,22 @@ def _add_colorings(payload: Payload, contents: Contents) -> None:
     columns: list[dict[str, Any]] = []
     payload.header["columns"] = columns
     if groups is not None:
-        columns.append(
-            {"key": "groups", "array": "groups", "title": groups.title, "names": groups.names}
-        )
+        columns.append(_category("groups", groups.title, groups.names, groups.codes))
         color_by_category(payload, "groups", groups.title, arrays["groups"], groups.names)
     for key, column, name, title, log in NUMBERS:
         if key in arrays:
             columns.append({"key": key, "array": key, "title": column})
             color_by_number(payload, key, name, title, arrays[key], log=log)
     topics = payload.header["topics"]
-    columns.append({"key": "topics", "array": "topics", "title": "topic", "names": topics})
+    columns.append(_category("topics", "topic", topics, arrays["topics"]))
     color_by_category(payload, "topics", "topic", arrays["topics"], topics)
     color_by_nothing(payload)
+
+
+def _category(key: str, title: str, names: list[str], codes: Ints) -> dict[str, Any]:
+    """A column of categories: their names, and the share of all items that is in each."""
+    shares = np.bincount(codes[codes >= 0], minlength=len(names)) / max(len(codes), 1)
+    return {"key": key, "array": key, "title": title, "names": names, "shares": shares.tolist()}
 
 
 def _noun(model: FittedEmbedding) -> str:
@@ -172,7 +186,7 @@ def _add_items(payload: Payload, contents: Contents) -> None:
         payload.arrays["counts"] = counts.astype(np.float32)
         rows = [{"code": int(code), "count": float(counts[code])} for code in order[:LISTED]]
         payload.header["frequent"] = {"rows": rows}
-    else:
+    elif payload.header["noun"] != "neuron":
         payload.header["notes"].append("The model does not store how often its items occur.")
     groups = contents.groups
     if groups is not None:
@@ -297,18 +311,21 @@ def describe_card(contents: Contents) -> dict[str, Any]:
     card: dict[str, Any] = {"facts": _facts(model), "history": _history(model), "verdict": ""}
     if contents.test is not None:
         card["scores"] = compare_with_popularity(contents)
-        card["verdict"] = describe_scores(card["scores"])
+        card["verdict"] = describe_scores(card["scores"], RIVALS[_noun(model)])
     return card
 
 
-def describe_scores(scores: dict[str, float]) -> str:
-    """The score of the test data, and the difference from popularity, in a sentence."""
+def describe_scores(scores: dict[str, float], rival: str) -> str:
+    """The score of the test data, and the difference from popularity, in a sentence.
+
+    rival : what popularity is for this kind of items
+    """
     own = f"Score {scores['score']:.4f} on {scores['n']:,.0f} held-out entries"
     if "popularity" not in scores:
         return f"{own}."
     verdict = "better" if scores["difference"] >= 0 else "worse"
     return (
-        f"{own}: {verdict} than popularity ({scores['popularity']:.4f}) by "
+        f"{own}: {verdict} than {rival} ({scores['popularity']:.4f}) by "
         f"{abs(scores['difference']):.4f} (95% interval of the difference {scores['low']:.3f} to "
         f"{scores['high']:.3f})."
     )
@@ -317,13 +334,13 @@ def describe_scores(scores: dict[str, float]) -> str:
 def _facts(model: FittedEmbedding) -> list[list[str]]:
     spec = model.spec
     facts = [
-        ["items", f"{model.n_entities:,}"],
+        [f"{_noun(model)}s", f"{model.n_entities:,}"],
         ["dimensions", f"{model.n_components:,}"],
-        ["family", repr(spec.family)[:300]],
+        ["family", _describe(spec.family)],
         ["link", spec.link.name()],
-        ["context", repr(spec.context)[:300]],
+        ["context", _describe(spec.context)],
     ]
-    facts += [["term", repr(term)[:300]] for term in spec.terms]
+    facts += [["term", _describe(term)] for term in spec.terms]
     if model.history:
         facts.append(["passes", f"{len(model.history):,}"])
     best = [record.get("validation") for record in model.history]
@@ -331,6 +348,11 @@ def _facts(model: FittedEmbedding) -> list[list[str]]:
     if scores:
         facts.append(["best validation score", f"{max(scores):.4f}"])
     return facts
+
+
+def _describe(ingredient: Any) -> str:
+    """An ingredient with four digits of its numbers."""
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", repr(ingredient)[:300])
 
 
 def _history(model: FittedEmbedding) -> dict[str, str] | None:

@@ -19,7 +19,7 @@ from efemb.explore.contents import Contents
 from efemb.explore.maps import POSITIONS, PROJECTIONS
 from efemb.explore.pair_lists import NUMBERS, relation_table
 from efemb.explore.prediction import row_columns
-from efemb.explore.slices import follow_item
+from efemb.explore.slices import follow_items
 
 if TYPE_CHECKING:
     from efemb.fitted.embedding import FittedEmbedding
@@ -165,7 +165,9 @@ class Desk:
 
     def trajectory(self, item: int) -> Any:
         """An item in every slice of time."""
-        return follow_item(self.model, item)
+        columns = follow_items(self.contents, np.array([item]))
+        lines = zip(*(values.tolist() for values in columns.values()), strict=True)
+        return [dict(zip(columns, line, strict=True)) for line in lines]
 
     def complete(
         self,

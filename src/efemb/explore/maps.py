@@ -24,6 +24,7 @@ PROJECTIONS = ("pca", "tsne", "umap")
 POSITIONS = "positions"  # the method of items that have a place of their own
 LEAST = 4  # items for t-SNE and UMAP
 ON_DEMAND = 20_000  # items; t-SNE of more takes minutes
+EYE = (0.85, 0.85, 0.6)  # times the diagonal of a box
 TITLES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", POSITIONS: "positions"}
 
 
@@ -100,10 +101,9 @@ class MapMaker:
             entry["key"] = name
         sides = np.ptp(payload.arrays[listed[0]["array"]], axis=0)
         if len(sides) == 3:
-            # Of the box; plotly's own ones leave the window if an axis is short.
-            box = np.maximum(1.1 * sides / (sides.max() or 1.0), 0.05).tolist()
             title = f"{listed[0]['title']} in 3-D"
-            listed.insert(1, {**listed[0], "key": "solid", "title": title, "sides": box})
+            scene = describe_scene(sides)
+            listed.insert(1, {**listed[0], "key": "solid", "title": title, "scene": scene})
         if more and LEAST <= n <= ON_DEMAND:
             listed += self._on_demand()
         payload.header["maps"] = listed
@@ -124,6 +124,17 @@ class MapMaker:
             for method in left
             for space in self.spaces()
         ]
+
+
+def describe_scene(sides: Floats) -> dict[str, Any]:
+    """A box with these sides, and where the eye is for it to fill the window, as plotly takes them.
+
+    plotly's own boxes leave the window if an axis is short.
+    """
+    box = np.maximum(sides / (sides.max() or 1.0), 0.05)
+    eye = np.array(EYE) * np.linalg.norm(box)
+    ratio, place = (dict(zip("xyz", one.tolist(), strict=True)) for one in (box, eye))
+    return {"aspectratio": ratio, "camera": {"eye": place}}
 
 
 def _title(space: str, method: str) -> str:

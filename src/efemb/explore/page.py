@@ -20,7 +20,7 @@ from efemb.explore.colors import MARKS
 from efemb.explore.payload import Payload
 
 # In the order of their imports: each needs only those before it.
-MODULES = ("load.js", "answers.js", "dom.js", "map.js", "panels.js", "search.js", "main.js")
+MODULES = ("dom.js", "load.js", "answers.js", "map.js", "panels.js", "search.js", "main.js")
 POINT_SIZES = ((30_000, 3), (3_000, 4.5), (300, 7), (0, 10))  # pixels, from so many items on
 STYLES = ("surface.css", "style.css")
 _IMPORT = re.compile(r"^import\s[^;]*?from\s+\"\./[\w.]+\";\n", re.M)
@@ -86,6 +86,7 @@ def describe_lists(header: dict[str, Any]) -> dict[str, Any]:
         del lists["similar"]["color"]
     if prediction["text"]:
         lists["basket"]["title"] = "Words around the gap"
+        lists["complete"]["title"] = "What fits the gap"
     value = prediction["columns"][0]
     lists["complete"] |= {"value": value, "percent": value != "mean"}
     lists["explain"]["foot"] = f"They add up to {{sum}}: {prediction['total']}."
@@ -100,7 +101,7 @@ def plot_settings(n_items: int) -> dict[str, Any]:
     axis = settings.pop("axis")
     settings["scene"] |= {f"{name}axis": axis for name in "xyz"}
     settings["size"] = next(size for least, size in POINT_SIZES if n_items >= least)
-    settings["solid_size"] = 0.7 * settings["size"]  # those of plotly's solid maps look larger
+    settings["solid_size"] = 0.5 * settings["size"]  # those of plotly's solid maps look larger
     return settings
 
 

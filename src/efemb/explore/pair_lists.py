@@ -36,9 +36,11 @@ def relation_table(
     elif question == "complements" and hasattr(contents.errors, "standard_errors"):
         options["errors"] = contents.errors  # those of all rows
     if question == "complements":
-        return model.complements(items, n, **options)
-    table = model.substitutes(items, n, apart=True, **options)
-    listed = table["kind"] != "apart"
+        table = model.complements(items, n, **options)
+        listed = table["score"] > 0
+    else:
+        table = model.substitutes(items, n, apart=True, **options)
+        listed = table["kind"] != "apart"
     return Table({name: table[name][listed] for name in table.columns})
 
 

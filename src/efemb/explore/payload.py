@@ -74,8 +74,8 @@ class Payload:
         }
         for name, vectors in self.vectors.items():
             extra = {"bits": vectors.bits, "rows": list(vectors.numbers.shape)}
+            stored[f"{name}.scale"] = (vectors.scale, {})  # first: the page reads in this order
             stored[name] = (vectors.planes(), extra)
-            stored[f"{name}.scale"] = (vectors.scale, {})
         offset, table, parts = 0, {}, []
         for name, (array, extra) in stored.items():
             kind, content = _array_bytes(array)

@@ -73,7 +73,7 @@ def add_prediction(
     )
     header["has_intercept"] = intercept is not None
     header["family"], header["link"] = model.spec.family.name(), model.spec.link.name()
-    header["scale"], header["binary"] = _scaling(model)
+    header |= _scaling(model)
     header["pseudo_count"] = float(model.spec.context.pseudo_count)
     noise = _noise(model)
     if noise is not None:  # u plus these is the logarithm of a share
@@ -149,10 +149,15 @@ def _page_reason(model: FittedEmbedding) -> str | None:
     return None
 
 
-def _scaling(model: FittedEmbedding) -> tuple[str, bool]:
+def _scaling(model: FittedEmbedding) -> dict[str, bool]:
+    """Whether sums of contexts are divided by something, and that by the number of items."""
     context = model.spec.context
-    binary = bool(getattr(context, "binary", False)) or model.binarize
-    return context.scale, binary
+    return {
+        "scaled": context.scale != "none",
+        # Every word of a text is a term of its own.
+        "counted": context.scale == "items" and not context.reads_text,
+        "binary": bool(getattr(context, "binary", False)) or model.binarize,
+    }
 
 
 def _noise(model: FittedEmbedding) -> Floats | None:
@@ -226,7 +231,7 @@ def _formula_holds(payload: Payload, model: FittedEmbedding) -> bool:
     amounts = np.ones(len(codes))
     row: dict[str, Any] = {}
     u = target.astype(np.float64) @ bag[codes].sum(axis=0, dtype=np.float64)
-    u = u / (1.0 if header["scale"] == "none" else len(codes) + header["pseudo_count"])
+    u = u / (len(codes) + header["pseudo_count"] if header["scaled"] else 1.0)
     u += payload.arrays["intercept"]
     for number, described in enumerate(header["terms"]):
         if f"term.{number}.rows" not in payload.arrays:

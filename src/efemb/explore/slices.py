@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efemb._typing import Floats
+from efemb._typing import Floats, Ints
 from efemb.errors import EfembError
-from efemb.explore.payload import Payload, Quantized, small_integers
-from efemb.fitted.group_models import counts_by_group, of_group, trajectory
+from efemb.explore.pair_lists import add_answers
+from efemb.explore.payload import Payload, Quantized
+from efemb.fitted.group_models import of_group, trajectory
 
 if TYPE_CHECKING:
+    from efemb.explore.contents import Contents
     from efemb.fitted.embedding import FittedEmbedding
 
 MOST_LABELS = 5_000  # that a page lists
 MOST_NUMBERS = 2_000_000  # of the vectors of all slices in a page: about 6 MB with 24 bits
-MOVED, NEAREST = 30, 3
+MOVED = 30
+LEAST_Q = 1e-4  # smaller q-values are not told apart
 
 
 def plain_labels(labels: Any) -> list[Any] | None:
@@ -29,19 +32,9 @@ def _is_plain(label: Any) -> bool:
     return isinstance(label, str | int | float)
 
 
-def add_slices(
-    payload: Payload,
-    model: FittedEmbedding,
-    data: Any,
-    errors: Any,
-    bits: int | None,
-    progress: bool = False,
-) -> None:
-    """Labels of the slices and, for a page that answers itself, their vectors.
-
-    data : rows of the fit, for counts by slice;  errors : if given, what moved is tested by them
-    bits : precision of the vectors, None for a page that asks a server
-    """
+def add_slices(payload: Payload, contents: Contents) -> None:
+    """Labels of the slices and, for a page that answers itself, their vectors."""
+    model = contents.model
     structure = model.spec.structure
     labels = plain_labels(structure.labels) if structure.grouped else None
     if not labels:
@@ -49,7 +42,7 @@ def add_slices(
     column = structure.columns[0]
     size = len(labels) * model.n_entities * model.n_components
     moving = model.spec.combine.reverse or structure.contexts  # a page has one alpha
-    if bits is not None and (size > MOST_NUMBERS or moving):
+    if contents.vectors and (size > MOST_NUMBERS or moving):
         payload.header["notes"].append(
             f"The page has the average of all groups of {column!r}. The served explorer answers "
             "for each of them (run efemb explore MODEL, or model.explore()), and of_group(label) "
@@ -61,22 +54,26 @@ def add_slices(
         "labels": labels,
         "in_order": structure.in_order,
     }
-    if bits is not None:
-        _add_vectors(payload, model, bits)
-    if data is not None:
-        payload.arrays["slices.counts"] = small_integers(counts_by_group(model, data))
-    if structure.in_order:
-        payload.arrays["drift"] = distance = _distances(model)
-        moved = _tested_drift(model, data, progress) if errors is not None else None
-        payload.header["slices"]["drift"] = {
-            "title": f"Moved most from {column} {labels[0]} to {labels[-1]}",
-            "value": "ratio" if moved else "distance",
-            "rows": moved
-            or [
-                {"code": int(code), "distance": float(distance[code])}
-                for code in np.argsort(-distance, kind="stable")[:MOVED]
-            ],
-        }
+    if contents.vectors:
+        _add_vectors(payload, model, contents.bits)
+    if not structure.in_order:
+        return
+    if contents.vectors:
+        items = np.arange(model.n_entities)
+        place = np.repeat(items, len(labels))
+        add_answers(payload, "trajectory", place, len(items), follow_items(contents, items))
+    payload.arrays["drift"] = distance = _distances(model)
+    moved = None if contents.errors is None else _tested_drift(contents)
+    payload.header["slices"]["drift"] = {
+        "title": f"Moved most from {column} {labels[0]} to {labels[-1]} "
+        f"({'in standard errors' if moved else 'distance'})",
+        "value": "ratio" if moved else "distance",
+        "rows": moved
+        or [
+            {"code": int(code), "distance": float(distance[code])}
+            for code in np.argsort(-distance, kind="stable")[:MOVED]
+        ],
+    }
 
 
 def _add_vectors(payload: Payload, model: FittedEmbedding, bits: int) -> None:
@@ -95,28 +92,29 @@ def _distances(model: FittedEmbedding) -> Floats:
     return np.asarray(np.linalg.norm(last - first, axis=1), dtype=np.float32)
 
 
-def _tested_drift(model: FittedEmbedding, data: Any, progress: bool) -> list[dict[str, Any]] | None:
+def _tested_drift(contents: Contents) -> list[dict[str, Any]] | None:
     """Items that moved most by their standard errors, None where a model has none."""
     try:
-        table = model.drift(data, MOVED, progress=progress)
+        table = contents.model.drift(contents.data, MOVED, progress=contents.progress)
     except EfembError:
         return None
-    names = [name for name in table.columns if name != "label"]
     return [
         {
-            "code": model.entities.index_of(row["label"]),
-            **{name: float(row[name]) for name in names},
+            "code": contents.model.entities.index_of(row["label"]),
+            "distance": float(row["distance"]),
+            "ratio": float(row["ratio"]),
+            "q_value": f"{row['q_value']:.2g}" if row["q_value"] >= LEAST_Q else f"<{LEAST_Q:.4f}",
         }
         for row in table
     ]
 
 
-def follow_item(model: FittedEmbedding, item: int) -> list[dict[str, Any]]:
-    """An item in every slice: how similar it is to itself in the first, and its nearest there."""
-    label, index_of = model.entities[item], model.entities.index_of
-    path = []
-    for code, row in enumerate(trajectory(model, label)):
-        near = of_group(model, row["at"]).vectors().similar(label, NEAREST)
-        rows = [{"code": index_of(one["label"]), "similarity": one["similarity"]} for one in near]
-        path.append({"group": code, "similarity": row["similarity"], "near": rows})
-    return path
+def follow_items(contents: Contents, items: Ints) -> dict[str, Floats | Ints]:
+    """Items in every slice: the cosine with the first slice, the nearest item, and the rows."""
+    entities = contents.model.entities
+    path = trajectory(contents.model, entities.labels[items])
+    nearest = [entities.index_of(label) for label in path["nearest"]]
+    columns = {"similarity": path["similarity"], "nearest": np.array(nearest, dtype=np.int64)}
+    if contents.slice_counts is not None:
+        columns["count"] = contents.slice_counts[:, items].T.ravel()
+    return columns

@@ -93,19 +93,20 @@ def trajectory(model: Any, items: Any, data: Any = None) -> Table:
     check_slices(structure)
     codes = Choice(fitted.entities).codes(items)
     slices = [of_group(fitted, label) for label in structure.labels]
+    labels = fitted.entities.labels[codes]
+    nearest = [one.vectors().similar(labels, 1)["label"] for one in slices]
     columns: dict[str, list[Any]] = {name: [] for name in ("label", "at", *_MOVES)}
-    for code in codes.tolist():
+    for place, code in enumerate(codes.tolist()):
         path = np.stack([one.parameters.rho[code] for one in slices]).astype(np.float64)
         size = np.linalg.norm(path, axis=1) * np.linalg.norm(path[0])
-        columns["label"] += [fitted.entities.labels[code]] * len(slices)
+        columns["label"] += [labels[place]] * len(slices)
         columns["at"] += structure.labels
         columns["distance"] += np.linalg.norm(path - path[0], axis=1).tolist()
         columns["similarity"] += (path @ path[0] / np.maximum(size, 1e-300)).tolist()
+        columns["nearest"] += [near[place] for near in nearest]
         for one in slices:
             b = one.parameters.intercept
             columns["intercept"].append(np.nan if b is None else float(b[code]))
-            near = one.vectors().similar(fitted.entities.labels[code], 1)
-            columns["nearest"].append(near["label"][0])
     if data is not None:
         columns["count"] = counts_by_group(model, data)[:, codes].T.ravel().tolist()
     return Table({name: np.array(values, dtype=_kind(name)) for name, values in columns.items()})

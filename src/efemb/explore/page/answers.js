@@ -116,16 +116,6 @@ class PageAnswers {
     return { central: this.nearest(weights, { group }, true), near: this.nearest(weights, { group }) };
   }
 
-  /** An item in every group: its cosine with itself in the first, and its nearest. @param {Body} body */
-  trajectory({ item }) {
-    const vectors = this.groups.map((_, group) => takeRow(this.of("rho", group), item, this.header.k));
-    return vectors.map((vector, group) => ({
-      group,
-      similarity: cosine(dot(vector, vectors[0]), Math.hypot(...vector) * Math.hypot(...vectors[0])),
-      near: this.nearest([[item, 1]], { group, n: 3 }),
-    }));
-  }
-
   /** What was prepared for an item: of all rows first, then of each group. @returns {Row[]} */
   prepared(question, { item, group = -1 }) {
     const { header: { n, prepared }, arrays } = this;
@@ -135,11 +125,10 @@ class PageAnswers {
 
   /** Members of a basket with their weights in the context sum. @param {Basket} basket @returns {Basket} */
   weigh(basket) {
-    const { scale, text, binary, pseudo_count } = this.header.prediction;
-    const isCounted = scale === "items" && !text;  // every word of a text is a term of its own
+    const { scaled, counted, binary, pseudo_count } = this.header.prediction;
     const amountOf = (amount) => (binary ? 1 : amount);
-    const total = basket.reduce((sum, [, amount]) => sum + (isCounted ? 1 : amountOf(amount)), pseudo_count);
-    return basket.map(([code, amount]) => [code, amountOf(amount) / ((scale !== "none" && total) || 1)]);
+    const total = basket.reduce((sum, [, amount]) => sum + (counted ? 1 : amountOf(amount)), pseudo_count);
+    return basket.map(([code, amount]) => [code, amountOf(amount) / ((scaled && total) || 1)]);
   }
 
   /**

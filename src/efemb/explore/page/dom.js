@@ -29,10 +29,8 @@ export function element(tag, properties = {}, ...children) {
 }
 
 /** A label that keeps its own direction of writing; style.css shortens it. @param {string} label */
-export const labelNode = (label) => {
-  const text = label.slice(0, 300);
-  return element("bdi", { title: text }, text.trim() || "(blank)");
-};
+export const labelNode = (label) => (
+  element("bdi", { title: label.slice(0, 300) }, label.slice(0, 300).trim() || "(blank)"));
 
 /** @param {string} color */
 export const swatch = (color) => element("i", { style: { background: color } });

@@ -1,5 +1,7 @@
 /** Loading: payloads, whose format is in payload.py, and plotly with a place to draw. */
 
+import { byId, element } from "./dom.js";
+
 /** @import { Header, Payload, Surface } from "./types" */
 
 /** @type {Record<string, any>} */
@@ -9,7 +11,7 @@ const ARRAY_TYPES = {
 
 /** What the page carries under a name: compressed bytes as text. @param {string} id */
 function unpack(id) {
-  const text = document.getElementById(id)?.textContent || "";
+  const text = byId(id).textContent;
   const decode = /** @type {any} */ (Uint8Array).fromBase64;  // new in 2025
   const bytes = decode ? decode(text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
@@ -23,12 +25,10 @@ export async function loadPayload(number, served) {
   const size = new DataView(buffer).getUint32(4, true);
   /** @type {Header} */ const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
   /** @type {Record<string, any>} */ const arrays = {};
-  for (const [name, { type, shape, offset }] of Object.entries(header.arrays)) {
+  for (const [name, { type, shape, offset, bits }] of Object.entries(header.arrays)) {
     const length = shape.reduce((product, side) => product * side, 1);
-    arrays[name] = new ARRAY_TYPES[type](buffer, 8 + size + offset, length);
-  }
-  for (const [name, { bits }] of Object.entries(header.arrays)) {
-    if (bits) arrays[name] = restoreVectors(arrays[name], arrays[`${name}.scale`], bits);
+    const values = new ARRAY_TYPES[type](buffer, 8 + size + offset, length);
+    arrays[name] = bits ? restoreVectors(values, arrays[`${name}.scale`], bits) : values;
   }
   return { header, arrays };
 }
@@ -53,14 +53,13 @@ function restoreVectors(bytes, scale, bits) {
 export async function openSurface(container, served) {
   /** @type {any} */ let inside = globalThis;
   if (served) {
-    const frame = Object.assign(document.createElement("iframe"), { title: "Map", src: "surface" });
+    const frame = element("iframe", { title: "Map", src: "surface" });
     container.append(frame);
     await new Promise((resolve) => { frame.addEventListener("load", resolve); });
     inside = frame.contentWindow;
   } else {
     // As text, which the policy admits by its digest; a browser takes far longer to load it from a blob.
-    const textContent = await unpack("plotly").text();
-    document.head.append(Object.assign(document.createElement("script"), { textContent }));
+    document.head.append(element("script", {}, await unpack("plotly").text()));
   }
   const { Plotly, document: own } = inside;
   if (!Plotly) throw new Error("this browser cannot load the map");

@@ -26,7 +26,7 @@ export class Explorer {
   constructor(views, surface) {
     const [map] = views;
     this.views = views;
-    this.surface = surface;
+    this.documents = new Set([document, surface.document]);
     this.map = map;
     this.ask = map.ask;
     map.limits = this.state.view;
@@ -43,10 +43,7 @@ export class Explorer {
   /** What the address says, by the names that questions have for it, as far as it is right. @returns {State} */
   get state() {
     const { address, map: { header: { choices, maps, slices, prediction: { terms } } } } = this;
-    const choose = (name) => {
-      const values = choices[name].map(([value]) => value);
-      return values.find((value) => value === address.get(name)) ?? values[0];
-    };
+    const choose = (name) => (choices[name].find(([value]) => value === address.get(name)) || choices[name][0])[0];
     const [map, slice] = [choose("map"), choose("slice")];
     const [left, right, bottom, top] = (address.get("view") || "").split(",").map(Number);
     const factor = Number(address.get("factor"));
@@ -132,21 +129,15 @@ export class Explorer {
     this.subject = subject;
     refill(byId("panel"), nodes, isSame);
     if (!isSame) byId("panel").scrollTop = 0;
-    const label = state.item !== null && OF_ITEM.includes(state.tab) ? labels[state.item] : null;
-    for (const view of this.views) {
-      const marks = lit.filter((mark) => mark.view === view);
-      view.light(marks, label === null ? -1 : view.find(label));
-    }
+    const label = OF_ITEM.includes(state.tab) ? labels[state.item ?? -1] : undefined;
+    for (const view of this.views) view.light(lit.filter((mark) => mark.view === view), view.find(label));
     document.documentElement.dataset.turn = String(turn);
   }
 
   /** The tabs, and what is chosen above the map. @param {State} state */
   showChoices({ tab, basket, map, color, slice }) {
-    for (const one of byId("tabs").children) {
-      one.setAttribute("aria-selected", one.value === tab);
-      if (one.value === "basket" && basket.length) one.dataset.size = basket.length;
-      else delete one.dataset.size;
-    }
+    for (const one of byId("tabs").children) one.setAttribute("aria-selected", one.value === tab);
+    byId("tab-basket")?.setAttribute("data-size", basket.length || "");
     for (const [id, value] of Object.entries({ map, color, slice })) byId(id).value = value;
   }
 
@@ -154,9 +145,9 @@ export class Explorer {
   async draw() {
     const { map, color, theme } = this.state;
     const look = theme || (DARK.matches ? "dark" : "light");
-    for (const one of [document, this.surface.document]) one.documentElement.dataset.theme = look;
+    for (const one of this.documents) one.documentElement.dataset.theme = look;
     byId("theme").textContent = look === "dark" ? "Light" : "Dark";
-    const isMade = map in this.map.arrays;
+    const isMade = this.map.header.maps.some(({ key, array }) => key === map && array in this.map.arrays);
     byId("status").textContent = isMade ? "Drawing the map…" : "Making the map: this takes a minute…";
     try {
       for (const view of this.views) await view.show(map, color);
@@ -185,9 +176,7 @@ export class Explorer {
     };
     for (const type of ["change", "click"]) document.addEventListener(type, keep);
     for (const [id, action] of Object.entries(this.actions)) byId(id).addEventListener("click", action);
-    for (const one of new Set([document, this.surface.document])) {
-      one.addEventListener("keydown", (event) => this.press(event));
-    }
+    for (const one of this.documents) one.addEventListener("keydown", (event) => this.press(event));
     DARK.addEventListener("change", () => this.draw());
     addEventListener("hashchange", () => location.reload());
   }
@@ -212,11 +201,11 @@ export class Explorer {
   /** Buttons say which key presses them. @param {KeyboardEvent} event */
   press(event) {
     const { key, target, ctrlKey, metaKey, altKey } = event;
-    const pressed = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    /** @type {HTMLElement | null} */ const pressed = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
     const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(/** @type {HTMLElement} */ (target).tagName);
     if (!pressed || isTyping || ctrlKey || metaKey || altKey || byId("keys").open) return;
     event.preventDefault();
-    this.actions[pressed.id]();
+    pressed.click();
   }
 }
 

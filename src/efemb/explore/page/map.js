@@ -1,6 +1,6 @@
 /** One model and its map: points by plotly's WebGL; lit items and labels are on a canvas above them. */
 
-import { labelNode } from "./dom.js";
+import { byId, labelNode } from "./dom.js";
 
 /** @import { Ask, Box, Bucket, Mark, Payload, Surface, View } from "./types" */
 
@@ -21,6 +21,7 @@ export class ModelView {
   /** What is drawn, a flat or a solid plot. @type {boolean | null} */ wasFlat = null;
   drawn = Promise.resolve();
   /** Of short labels, in pixels. @type {number[]} */ widths = [];
+  /** Coordinates, one item after the other. */ points = new Float32Array();
   onClick = (/** @type {number} */ code) => {};
   onSelect = (/** @type {number[]} */ codes) => {};
   onView = (/** @type {View | null} */ view) => {};
@@ -32,9 +33,9 @@ export class ModelView {
     this.labels = header.labels;
     this.ask = ask;
     this.surface = surface;
-    this.entry = header.maps[0];
+    /** @type {Map<string | undefined, number>} */
     const codes = new Map(this.labels.map((label, code) => [label, code]));
-    this.find = (/** @type {string} */ label) => codes.get(label) ?? -1;
+    this.find = (/** @type {string | undefined} */ label) => codes.get(label) ?? -1;
     const make = (tag, name) => Object.assign(surface.document.createElement(tag), { className: name });
     this.plot = make("div", "plot");
     this.canvas = make("canvas", "over");
@@ -44,19 +45,15 @@ export class ModelView {
     surface.root.append(this.root);
   }
 
-  /** Coordinates, one after the other. */
-  get points() {
-    return this.arrays[this.entry.array];
-  }
-
   /** @param {string} map @param {string} color */
   async show(map, color) {
     const { arrays, header: { maps, colorings } } = this;
     const entry = maps.find(({ key }) => key === map) || maps[0];
-    const { space, method, array, sides } = entry;
+    const { space, method, array, scene } = entry;
     arrays[array] ||= Float32Array.from(await this.ask("map", { space, method }));
-    this.entry = entry;
-    this.isFlat = !sides;
+    this.points = arrays[array];
+    this.scene = scene;
+    this.isFlat = !scene;
     const { key, title, buckets } = colorings.find((one) => one.key === color) || colorings[0];
     /** @type {Bucket[]} */
     const filled = buckets.map(([name, shade], i) => ({ name, color: shade, isRest: i === 0, codes: [] }));
@@ -81,8 +78,10 @@ export class ModelView {
     return this.drawn;
   }
 
-  at = (/** @type {number} */ code, /** @type {number} */ axis) => (
-    this.points[code * (this.points.length / this.header.n) + axis]);
+  /** A coordinate of an item. @param {number} code @param {number} axis */
+  at(code, axis) {
+    return this.points[code * (this.points.length / this.header.n) + axis];
+  }
 
   /** What is in the window. @returns {View} */
   get view() {
@@ -99,8 +98,9 @@ export class ModelView {
     return (code) => [(this.at(code, 0) - x[0]) * across, height - (this.at(code, 1) - y[0]) * up];
   }
 
-  /** Those of some items that are in view. @param {number[]} codes */
+  /** Those of some items that are in view; a solid map shows everything. @param {number[]} codes */
   visible(codes = [...this.labels.keys()]) {
+    if (!this.isFlat) return codes;
     const { x, y } = this.view;
     const isWithin = (value, [low, high]) => value >= low && value <= high;
     return codes.filter((code) => isWithin(this.at(code, 0), x) && isWithin(this.at(code, 1), y));
@@ -137,8 +137,7 @@ export class ModelView {
 
   layout() {
     const { layout, flat, scene } = structuredClone(this.header.plot);  // plotly writes into them
-    const [x, y, z] = this.entry.sides || [];
-    if (!this.isFlat) return { ...layout, scene: { ...scene, aspectratio: { x, y, z } } };
+    if (!this.isFlat) return { ...layout, scene: { ...scene, ...structuredClone(this.scene) } };
     flat.xaxis.range = this.limits?.x.slice();
     flat.yaxis.range = this.limits?.y.slice();
     return { ...layout, ...flat, dragmode: this.mode };
@@ -196,7 +195,6 @@ export class ModelView {
 
   /** Zoom about a place, by default the middle. @param {number} factor @param {number[]} [place] */
   zoomBy(factor, place) {
-    if (!this.isFlat) return;
     const { x, y } = this.view;
     const around = ([low, high], middle = (low + high) / 2) => {
       const half = ((high - low) / 2) * factor;
@@ -207,8 +205,7 @@ export class ModelView {
 
   /** Bring an item into view. @param {number} code */
   reveal(code) {
-    const isOut = code >= 0 && this.isFlat && !this.visible([code]).length;
-    if (isOut) this.zoomBy(1, [this.at(code, 0), this.at(code, 1)]);
+    if (code >= 0 && !this.visible([code]).length) this.zoomBy(1, [this.at(code, 0), this.at(code, 1)]);
   }
 
   /** Light items: on a flat map, only the canvas above it is drawn. @param {Mark[]} marks */
@@ -272,9 +269,9 @@ export class ModelView {
   /** As many labels as there is room for, clear of the buttons and the legend. */
   drawLabels(context, place, width, height) {
     const [ink, paper, soft] = ["ink", "paper", "soft"].map(pageColor);
-    const named = this.marks.filter(({ weight }) => weight === undefined).reverse();
-    const lit = new Set(named.map(({ code }) => code));
-    const marked = named.map(({ code }) => boxAround(place(code)));
+    const named = this.marks.filter(({ weight }) => weight === undefined).map(({ code }) => code).reverse();
+    const lit = new Set(named);
+    const marked = named.map(place).map(([x, y]) => ({ left: x - 5, right: x + 5, top: y - 5, bottom: y + 5 }));
     const taken = boxesAbove(this.root);
     const most = taken.length + lit.size + Math.ceil((width * height) / AREA);
     const isFree = (box) => (
@@ -311,14 +308,11 @@ const pageColor = (name) => getComputedStyle(document.documentElement).getProper
 /** What lies above a map: the buttons and the legend. @returns {Box[]} */
 function boxesAbove({ offsetLeft, offsetTop }) {
   const boxOf = (/** @type {any} */ node) => node.getBoundingClientRect();
-  const maps = boxOf(document.getElementById("maps"));
+  const maps = boxOf(byId("maps"));
   const [x, y] = [maps.left + offsetLeft, maps.top + offsetTop];
   return [...document.querySelectorAll("#tools, #legend")].map(boxOf).map((box) => (
     { left: box.left - x, right: box.right - x, top: box.top - y, bottom: box.bottom - y }));
 }
-
-/** Room of a mark. @returns {Box} */
-const boxAround = ([x, y]) => ({ left: x - 5, right: x + 5, top: y - 5, bottom: y + 5 });
 
 /** @param {Box} a @param {Box} b */
 const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;

@@ -43,11 +43,11 @@ async function showList(app, name, given, changes) {
   }
   const title = element("h3", {}, color && !other ? swatch(color) : "", fill(list.title, given));
   const sum = rows.reduce((total, row) => total + row[value], 0);
-  const notes = [list.note, list.foot && fill(list.foot, { sum })].map((text) => (text ? note(text) : ""));
+  const foot = list.foot ? note(fill(list.foot, { sum })) : "";
   const sure = color ? rows.filter((row) => row.kind !== "unclear").slice(0, list.marked) : [];
   const lit = sure.map(({ code, weight, isOther }) => (
     { view, code, weight, color: isOther || weight < 0 ? other : color }));
-  return { node: element("section", {}, title, notes[0], content, notes[1], ...(list.after ?? [])), lit, rows };
+  return { node: element("section", {}, title, content, foot, ...(list.after ?? [])), lit, rows };
 }
 
 /** Lines with bars, which start at zero. @param {Explorer} app @param {List} list @param {Row[]} rows */
@@ -135,26 +135,20 @@ function changeParts(/** @type {Explorer} */ app, state, table, usual) {
 
 /** An item in each slice of time: how similar it is to itself at first, and its nearest then. */
 function timeList(/** @type {Explorer} */ app, state) {
-  const { header: { slices, n }, arrays, labels } = app.map;
-  const rows = app.ask("trajectory", { item: state.item }).then((path) => path.map((row) => ({
-    ...row,
-    at: slices?.labels[row.group],
-    chosen: row.group === state.group,
-    near: row.near.map(({ code }) => labels[code].slice(0, 40)).join(", "),
-    count: arrays["slices.counts"]?.[row.group * n + state.item],
+  const { header: { slices }, labels } = app.map;
+  const rows = app.ask("trajectory", { item: state.item }).then((path) => path.map((row, group) => ({
+    ...row, group, at: slices?.labels[group], near: labels[row.nearest], chosen: group === state.group,
   })));
   const choose = (/** @type {Row} */ { group, chosen }) => app.set({ slice: chosen ? "" : String(group) });
   return showList(app, "trajectory", state, { rows, choose });
 }
 
 /** Categories of a selection beside their share of everything. @param {number[]} items @param {Column} column */
-function shareRows(items, { array, names = [] }, arrays) {
-  const places = arrays[array];
-  const count = (codes) => codes.reduce((sizes, code) => { sizes[places[code]] += 1; return sizes; }, names.map(() => 0));
-  const [inside, everywhere] = [count(items), count([...places.keys()])];
+function shareRows(items, { array, names = [], shares = [] }, arrays) {
+  const places = items.map((code) => arrays[array][code]);
   const rows = names.map((name, i) => {
-    const share = inside[i] / items.length;
-    return { name, share, lift: (share * places.length) / everywhere[i] };
+    const share = places.filter((place) => place === i).length / items.length;
+    return { name, share, lift: share / shares[i] };
   });
   return rows.filter(({ share }) => share).sort((a, b) => b.share - a.share).slice(0, 6);
 }
@@ -185,11 +179,11 @@ const TABS = {
     if (codes[1] < 0) return [itemTitle(app, item), note("The other model does not have this item.")];
     const answers = await Promise.all(views.map((view, i) => view.ask("similar", { item: codes[i] })));
     const names = answers.map((rows, i) => rows.map(({ code }) => views[i].labels[code]));
+    const shared = names[0].filter((name) => names[1].includes(name));
     const lists = views.map((view, i) => {
-      const rows = answers[i].map((row, place) => ({ ...row, isOther: !names[1 - i].includes(names[i][place]) }));
+      const rows = answers[i].map((row, place) => ({ ...row, isOther: !shared.includes(names[i][place]) }));
       return showList(app, "compared", { name: view.header.name }, { view, rows });
     });
-    const shared = names[0].filter((name) => names[1].includes(name));
     const remark = `${shared.length} of ${names[0].length} neighbors are the same; the others are marked.`;
     return [itemTitle(app, item), note(remark), ...lists];
   },
@@ -207,7 +201,7 @@ const TABS = {
   },
 
   async basket(app, state) {
-    const { hints, prediction: { refused, remark, explains, terms, tables } } = app.map.header;
+    const { noun, hints, prediction: { refused, remark, explains, terms, tables } } = app.map.header;
     if (refused) return [note(refused)];
     const { basket, row, explained } = state;
     const parts = terms.filter(({ asked }) => asked).map((term) => control(app, term.columns[0], term));
@@ -223,7 +217,7 @@ const TABS = {
     const complete = await showList(app, "complete", state, { rows, choose });
     const item = complete.rows.find(({ chosen }) => chosen)?.code;
     if (item === undefined || !explains) return [...parts, complete];
-    const after = [button("Show this item", () => app.selectItem(item), { class: "plain" })];
+    const after = [button(`Show this ${noun}`, () => app.selectItem(item), { class: "plain" })];
     const given = { basket, row, item, label: app.map.labels[item].slice(0, 60) };
     return [...parts, complete, showList(app, "explain", given, { after })];
   },

@@ -13,10 +13,10 @@ export interface Prediction {
   refused?: string; remark?: string; total: string; terms: Term[]; factor: any;
   tables: Record<string, Record<string, any>>;  // of prices, and the row whose prices are usual
   columns: string[]; explains: boolean; text: boolean;
-  family: string; link: string; scale: string; binary: boolean; has_intercept: boolean; pseudo_count: number;
+  family: string; link: string; scaled: boolean; counted: boolean; binary: boolean; has_intercept: boolean; pseudo_count: number;
 }
-/** What is known of items or lines: an array, of numbers or of places in `names`. */
-export interface Column { key: string; array: string; title?: string; names?: string[] }
+/** What is known of items or lines: an array, of numbers or of places in `names`; how many of all have each. */
+export interface Column { key: string; array: string; title?: string; names?: string[]; shares?: number[] }
 /** What adds to u: products of a matrix, a row for each item, with a vector. */
 export interface Part { term: string; matrix: Floats; vector: Floats }
 /** How an answer is listed, see lists.json, and what happens to its rows. */
@@ -25,7 +25,7 @@ export interface List {
   value: string; label: string; detail: string[][]; kinds: Record<string, string>;
   percent?: boolean; by_size?: boolean; shown?: number; adds?: boolean;
   color?: string; other?: string; marked: number;
-  empty: string; note?: string; foot?: string;
+  empty: string; foot?: string;
   view: ModelView; after?: Node[]; choose?: (row: Row) => void; buttons?: (row: Row) => Node[];
 }
 /** What a list became. */
@@ -34,7 +34,7 @@ export type Section = Node | Shown | Promise<Shown>;
 export interface Header {
   name: string; n: number; k: number; labels: string[]; short: string[];
   noun: string; article: string; neural: boolean;
-  spaces: string[]; maps: { key: string; space: string; method: string; array: string; sides?: number[] }[];
+  spaces: string[]; maps: { key: string; space: string; method: string; array: string; scene?: object }[];
   prediction: Prediction;
   relations: { target: string; bag: string };
   /** Columns of the answers that were prepared for every item. */
