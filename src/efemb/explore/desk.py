@@ -77,7 +77,7 @@ class Desk:
         answer, values = getattr(self, question), {}
         for name, parameter in signature(answer).parameters.items():
             if name in body:
-                values[name] = self._checks[name](body.pop(name))
+                values[name] = self._checked(name, body.pop(name))
             elif parameter.default is parameter.empty:
                 raise BadRequestError(f"{name} is missing")
         if body:
@@ -85,6 +85,12 @@ class Desk:
         return answer(**values)
 
     # -- values ---------------------------------------------------------------------------------
+
+    def _checked(self, name: str, value: Any) -> Any:
+        try:
+            return self._checks[name](value)
+        except BadRequestError as error:
+            raise BadRequestError(f"{name}: {error}") from None
 
     def _basket(self, value: Any) -> dict[Any, float]:
         if not isinstance(value, list) or len(value) > MOST_MEMBERS:

@@ -8,6 +8,7 @@ import hmac
 import ipaddress
 import json
 import logging
+import math
 import re
 import socket
 import threading
@@ -52,8 +53,7 @@ SURFACE_POLICY = (
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 TRIED_PORTS = 50
-FIRST_REQUEST_SECONDS = 10.0
-IDLE_SECONDS = 15
+REQUEST_SECONDS = 10.0
 CONNECTIONS = 100
 LEAST_TOKEN = 8
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
@@ -347,7 +347,7 @@ def make_server(
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_keep_alive=IDLE_SECONDS,
+            timeout_keep_alive=math.ceil(REQUEST_SECONDS),
             timeout_graceful_shutdown=2,
             limit_concurrency=CONNECTIONS,
             h11_max_incomplete_event_size=16_384,
@@ -357,18 +357,27 @@ def make_server(
 
 
 def _impatient_protocol() -> Any:
-    """HTTP connections that are closed unless their first request arrives in time."""
+    """HTTP connections that are closed unless every request arrives in time."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class ImpatientProtocol(H11Protocol):
-        """uvicorn itself only limits the time between requests."""
+        """uvicorn itself waits forever for the rest of a request that has begun."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.loop.call_later(FIRST_REQUEST_SECONDS, self._close_if_silent)
+            self._wait_for_next()
 
-        def _close_if_silent(self) -> None:
-            if self.cycle is None and not self.transport.is_closing():
+        def _wait_for_next(self) -> None:
+            self.loop.call_later(REQUEST_SECONDS, self._close_unless_next, self.cycle)
+
+        def _close_unless_next(self, latest: Any) -> None:
+            """Close if `latest` is answered, or there was none, and no request has come since."""
+            is_answered = latest is None or latest.response_complete
+            if self.transport.is_closing():
+                return
+            if self.cycle is latest and is_answered:
                 self.transport.close()
+            else:
+                self._wait_for_next()
 
     return ImpatientProtocol
