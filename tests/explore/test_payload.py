@@ -271,4 +271,4 @@ def test_colors_are_steps_and_groups() -> None:
     assert places[1:].tolist() == sorted(places[1:])
     assert set(places[1:]) == set(range(1, 8))
     names = [name for name, _ in payload.header["colorings"][0]["buckets"]]
-    assert names[:3] == ["unknown", "up to 10", "10 to 20"]
+    assert names[:3] == ["unknown", "up to 10", "11 to 20"]

@@ -65,14 +65,16 @@ def color_by_number(
     known = np.isfinite(scaled)
     # A few extremes must not leave all others in one step.
     low, high = np.quantile(scaled[known], [EXTREME, 1 - EXTREME]) if known.any() else (0.0, 1.0)
-    edges = np.linspace(low, max(high, low + 1e-12), len(STEPS) + 1)
-    places = np.zeros(len(values), dtype=np.uint8)
-    places[known] = 1 + np.searchsorted(edges[1:-1], scaled[known], side="right")
+    edges = np.linspace(low, max(high, low + 1e-12), len(STEPS) + 1)[1:-1]
+    edges = 10**edges if log else edges
     counted = bool(np.all(values[known] == np.rint(values[known])))
-    marks = [_short(10**edge if log else edge, counted) for edge in edges[1:-1]]
-    names = [f"up to {marks[0]}", *(f"{a} to {b}" for a, b in pairwise(marks))]
-    rest = ("none" if log else "unknown", REST)
-    buckets = [rest, *zip([*names, f"{marks[-1]} and more"], STEPS, strict=True)]
+    if counted:
+        edges = np.unique(np.ceil(edges))
+    places = np.zeros(len(values), dtype=np.uint8)
+    places[known] = 1 + np.searchsorted(edges, values[known], side="right")
+    names = _name_counts(edges, values[known]) if counted else _name_steps(edges)
+    shades = [STEPS[i] for i in np.linspace(0, len(STEPS) - 1, len(names)).round().astype(int)]
+    buckets = [("none" if log else "unknown", REST), *zip(names, shades, strict=True)]
     _add(payload, key, name, title, places, buckets)
     if first:
         payload.header["colorings"].insert(0, payload.header["colorings"].pop())
@@ -92,9 +94,19 @@ def _add(
     payload.arrays[f"color.{key}"] = places
 
 
-def _short(value: float, counted: bool) -> str:
-    """Three digits; whole numbers from 10 on, and from 2 on where only those are counted."""
-    return f"{round(value):,}" if abs(value) >= (2 if counted else 10) else f"{value:.3g}"
+def _name_counts(edges: Floats, values: Floats) -> list[str]:
+    """Names of steps of whole numbers, each of which begins at an edge."""
+    names = [f"{a:,.0f}" if b == a + 1 else f"{a:,.0f} to {b - 1:,.0f}" for a, b in pairwise(edges)]
+    least = "" if values.min(initial=np.inf) == edges[0] - 1 else "up to "
+    most = "" if values.max(initial=-np.inf) == edges[-1] else " and more"
+    return [f"{least}{edges[0] - 1:,.0f}", *names, f"{edges[-1]:,.0f}{most}"]
+
+
+def _name_steps(edges: Floats) -> list[str]:
+    """Names of steps of other numbers: three digits, whole numbers from 10 on."""
+    marks = [f"{round(edge):,}" if abs(edge) >= 10 else f"{edge:.3g}" for edge in edges]
+    middle = (f"{a} to {b}" for a, b in pairwise(marks))
+    return [f"up to {marks[0]}", *middle, f"{marks[-1]} and more"]
 
 
 # -- numbers of items -----------------------------------------------------------------------------

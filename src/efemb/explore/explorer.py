@@ -22,6 +22,7 @@ from efemb.explore.payload import Payload
 
 PAGE_ITEMS = 20_000  # more are for a server
 FRAME_HEIGHT = 680  # pixels in a notebook
+N_KEPT = 10  # neighbors that two models may share
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class Explorer:
             for payload, mine, other in zip(
                 payloads, self.contents, self.contents[::-1], strict=True
             ):
-                share = kept_neighbors(mine.model, other.model)
-                title = "share of the 10 nearest kept"
-                color_by_number(payload, "kept", "neighbors kept", title, share, first=True)
+                kept = (N_KEPT * kept_neighbors(mine.model, other.model, N_KEPT)).round(6)
+                title = f"neighbors kept, of {N_KEPT}"
+                color_by_number(payload, "kept", "neighbors kept", title, kept, first=True)
                 choices = payload.header["choices"]
                 choices["tab"].insert(0, ("compare", "Compare"))
                 choices["color"].insert(0, ("kept", "neighbors kept"))

@@ -5,8 +5,7 @@ import { byId, labelNode } from "./dom.js";
 /** @import { Ask, Box, Bucket, Mark, Payload, Surface, View } from "./types" */
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-const LINE_HEIGHT = 18;
-const GAP = 18;  // between labels on one line
+const ROOM = 18;  // pixels from line to line, and between labels on one line
 const AREA = 15000;  // pixels for each label
 const TRIED = 4000;  // items that are offered room for a label
 
@@ -41,6 +40,7 @@ export class ModelView {
     this.canvas = make("canvas", "over");
     this.tip = make("div", "tip");
     this.root = make("div", "map");
+    this.root.dataset.name = header.name;
     this.root.append(this.plot, this.canvas, this.tip);
     surface.root.append(this.root);
   }
@@ -286,12 +286,12 @@ export class ModelView {
       const text = this.header.short[code];
       const length = this.widths[code] ??= context.measureText(text).width;
       const gap = lit.has(code) ? 10 : 6;
-      const lines = { top: y - LINE_HEIGHT / 2, bottom: y + LINE_HEIGHT / 2 };
+      const lines = { top: y - ROOM / 2, bottom: y + ROOM / 2 };
       const sides = [x + gap, x - gap - length].map((left) => ({ left, right: left + length, ...lines }));
       const isClear = (box) => isFree(box) && !marked.some((mark) => overlap(box, mark));
       const free = sides.find(isClear) ?? (lit.has(code) && sides.find(isFree));
       if (!free) continue;
-      taken.push({ ...free, left: free.left - GAP, right: free.right + GAP });
+      taken.push({ ...free, left: free.left - ROOM, right: free.right + ROOM });
       context.fillStyle = paper;
       context.globalAlpha = 0.75;  // of a plate between the points and the text
       context.fillRect(free.left - 2, y - 7, length + 4, 14);
