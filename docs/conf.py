@@ -26,11 +26,12 @@ extensions = [
 exclude_patterns = ["build", "examples", "live", "templates", "gallery/*.ipynb"]
 templates_path = ["templates"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline"]
 suppress_warnings = ["config.cache"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "efemb"
-html_theme_options = {"header_links_before_dropdown": 7, "navigation_with_keys": False}
+html_theme_options = {"header_links_before_dropdown": 6, "navigation_with_keys": False}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

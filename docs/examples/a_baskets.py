@@ -38,6 +38,7 @@ ax = relations(model, milk, min_count=300, data=train)
 
 # %%
 # A map of all items, the most frequent ones with labels.
+
 # sphinx_gallery_thumbnail_number = 2
 ax = embedding_map(model, labels=25)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import efemb
 from efemb.model.combine import Combine
+from efemb.plots import history
 
 
 class UserTimesContext(Combine):
@@ -54,3 +55,7 @@ options = {
 for combine in ("linear", UserTimesContext()):
     model = efemb.Embedding(2, combine=combine, **options).fit(train)
     print(f"{combine!s:20} {model.solver_}: {model.score(test):.3f} nats per number")
+
+# %%
+# The fit of the second model, pass by pass.
+ax = history(model)

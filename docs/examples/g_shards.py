@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 import efemb
+from efemb.plots import history
 
 folder = Path(tempfile.mkdtemp())
 trips = efemb.datasets.fetch_sample_trips()
@@ -46,10 +47,11 @@ print(store)
 print({name: store.report[name] for name in ("lines", "lines_stored", "lines_dropped")})
 
 # %%
-# One machine, one shard at a time. The result is an ordinary estimator.
+# One machine, one shard at a time. The result is an ordinary estimator; the plot shows its fit.
 model = efemb.shards.fit(efemb.PoissonEmbedding(10, random_state=0), store)
 print(efemb.shards.score(model, store.test))
 print(model.similar("yogurt", n=4))
+ax = history(model)
 
 # %%
 # Two workers: four replicas of the model train separately and are averaged in every pass. Threads

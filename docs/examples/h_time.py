@@ -40,6 +40,7 @@ ax = trajectory(path)
 
 # %%
 # When? The rows before and after each month, compared with months shuffled among the rows.
+
 # sphinx_gallery_thumbnail_number = 2
 when = model.change_points("basil", trips, n=11, n_permutations=99)
 print(when[:3])

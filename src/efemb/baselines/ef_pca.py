@@ -32,12 +32,13 @@ LOOK = 2e10
 
 @dataclass(eq=False, repr=False)
 class ExponentialFamilyPCA(Iterated):
-    """x_tn ~ family with natural parameter u = theta_t . beta_n (Collins et al. 2001).
+    """Exponential family principal component analysis (Collins et al. 2001).
 
-    Maximizes the sum of x u - a(u) over all cells, less penalty / 2 times the sum of all theta^2
-    and beta^2, by L-BFGS. With family="poisson" this is Poisson PCA. A cell is predicted with
-    the theta inferred from all other cells of its row, including zeros: a convex problem, solved
-    to convergence by Newton's method for each cell separately.
+    x_tn has the natural parameter u = theta_t . beta_n. Maximizes the sum of x u - a(u) over all
+    cells, minus penalty / 2 times the sum of all theta^2 and beta^2, by L-BFGS. With
+    family="poisson" this is Poisson PCA. A cell is predicted with the theta inferred from all other
+    cells of its row, including zeros: a convex problem, solved to convergence by Newton's method
+    for each cell separately.
 
     Parameters
     ----------

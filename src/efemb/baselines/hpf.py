@@ -27,12 +27,12 @@ BETWEEN_CHECKS = 10
 
 @dataclass(eq=False, repr=False)
 class HPF(Iterated):
-    """x_tn ~ Poisson(theta_t . beta_n) with gamma factors (Gopalan, Hofman and Blei 2015).
+    """Hierarchical Poisson factorization (Gopalan, Hofman and Blei 2015).
 
-    theta_tk ~ Gamma(a, xi_t), xi_t ~ Gamma(a', a' / b'); beta_nk ~ Gamma(c, eta_n),
-    eta_n ~ Gamma(c', c' / d'); mean-field variational inference, in passes over the stored counts
-    only. A cell is predicted by the posterior means; theta is inferred from all other cells of its
-    row, including zeros, by coordinate ascent to convergence.
+    x_tn ~ Poisson(theta_t . beta_n); theta_tk ~ Gamma(a, xi_t), xi_t ~ Gamma(a', a' / b'); beta_nk
+    ~ Gamma(c, eta_n), eta_n ~ Gamma(c', c' / d'); mean-field variational inference, in passes over
+    the stored counts only. A cell is predicted by the posterior means; theta is inferred from all
+    other cells of its row, including zeros, by coordinate ascent to convergence.
 
     Parameters
     ----------

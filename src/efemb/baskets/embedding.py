@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class BasketEmbedding(Queries, BasketModel):
-    r"""Vectors, item pairs, popularity and the customer's history as one model of baskets.
+    """Vectors, item pairs, popularity and the customer's history as one model of baskets.
 
     The share of item j, given a basket of s items, is a mixture of experts,
 
-    .. math:: p_j = \sum_e w_e(s) \; \prod_f q_{fj}^{a_{ef}} / \sum_k \prod_f q_{fk}^{a_{ef}}
+    ``p_j = sum over e of w_e(s) e_j``, ``e_j proportional to product over f of q_fj^a_ef``,
 
-    where the :math:`q_f` are the shares of the parts:
+    where q_f are the shares of the parts:
 
     - an exponential family embedding, whose contexts have a pseudo-count and are thinned during
       the fit (`Basket`);

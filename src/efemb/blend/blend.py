@@ -41,14 +41,14 @@ AUTO = "auto"
 
 
 class Blend(BasketModel):
-    r"""A model of counts or binary data that combines several, weighted by held-out likelihood.
+    """A model of counts or binary data that combines several, weighted by held-out likelihood.
 
-    With :math:`q_{ij}` the share of entity j in the means of model i given a row,
+    With q_ij the share of entity j in the means of model i given a row,
 
-    - mixture: :math:`p_j = \sum_i w_i q_{ij}^{t_i} / \sum_k q_{ik}^{t_i}` with
-      :math:`w_i \ge 0, \sum_i w_i = 1` and powers :math:`t_i > 0`,
-    - log-linear: :math:`p_j \propto \prod_i q_{ij}^{w_i}`, weights of any sign; shares below
-      1e-12 count as 1e-12 there.
+    - mixture: ``p_j = sum_i w_i q_ij^t_i / sum_k q_ik^t_i``, with weights ``w_i >= 0`` that sum to
+      1 and powers ``t_i > 0``;
+    - log-linear: ``p_j proportional to product_i q_ij^w_i``, with weights of any sign; shares below
+      1e-12 count as 1e-12.
 
     Weights and powers maximize the normalized log-likelihood per unit of held-out entries. It is
     concave in the weights of both kinds; powers start at 1 and change only if that improves it.

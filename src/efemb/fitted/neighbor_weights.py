@@ -34,7 +34,7 @@ def weights(
     entity: Any = None,
     **options: Unpack[Options],
 ) -> Any:
-    """List the weight rho_n . alpha_m of every neighbor m of an item n.
+    """List the weights of the neighbors of an item: inner products of their vectors.
 
     The method `weights` of fitted models calls it, and documents the parameters and the result.
     """

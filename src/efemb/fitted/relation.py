@@ -241,7 +241,7 @@ class Pairing:
 
 
 def complements(model: HasFitted, item: Any, n: int = 10, **options: Unpack[PairOptions]) -> Table:
-    """Find the items that an item makes more probable: the largest rho_n . alpha_m.
+    """Find the items that an item makes more probable, by the inner product of their vectors.
 
     The method `complements` of fitted models calls it, and documents the parameters and the result.
     """

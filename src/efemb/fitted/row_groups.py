@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowGroups:
-    """Groups of rows with vectors theta_g, which add theta_g . gamma_n to u of every item n.
+    """Groups of rows, such as households, and their vectors.
 
-    The effect of a group on an item is this number less its mean over all groups and less its mean
-    over all items: how much more the group prefers the item than an average group does, in units
-    of log means. Only effects are determined by the data: other vectors theta and gamma can have
-    the same inner products, and a constant of all groups is an intercept.
+    The vector theta_g of a group adds theta_g . gamma_n to u of every item n. The effect of a group
+    on an item is this number minus its mean over all groups and minus its mean over all items: how
+    much more the group prefers the item than an average group does, in units of log means. Only
+    effects are determined by the data: other vectors theta and gamma can have the same inner
+    products, and a constant of all groups is an intercept.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def laplace(
 
 @dataclass(frozen=True)
 class Interval:
-    """An inner product rho_n . alpha_m with its standard error and limits.
+    """An inner product of two vectors, with its standard error and limits.
 
     Examples
     --------

@@ -34,13 +34,19 @@ class Combine(Ingredient, ABC):
 
 
 class Linear(Combine):
-    """x_n given its context: u = rho_n . (sum of x_m alpha_m) / d."""
+    """x_n given its context.
+
+    u = rho_n . (sum of x_m alpha_m) / d
+    """
 
     inner_product = True
 
 
 class Reverse(Combine):
-    """Each context member given x_n alone: u_m = alpha_m . rho_n x_n (skip-gram)."""
+    """Each context member given x_n alone, as in skip-gram.
+
+    u_m = alpha_m . rho_n x_n
+    """
 
     reverse = True
     inner_product = True

@@ -28,7 +28,7 @@ class RelationQueries(HasFitted):
         at: Any = None,
         **options: Unpack[PairOptions],
     ) -> Table:
-        """Find the items that an item makes more probable: the largest rho_n . alpha_m.
+        """Find the items that an item makes more probable, by the inner product of their vectors.
 
         `score` is rho_n . alpha_m, the amount that one unit of item m in the context adds to the
         predictor u of item n, before division by the context scale. With `data`, items that occur

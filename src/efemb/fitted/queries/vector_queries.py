@@ -192,10 +192,10 @@ class VectorQueries(HasFitted):
         scaled: bool = False,
         **options: Any,
     ) -> Any:
-        """List the weight rho_n . alpha_m of every neighbor m of an item n.
+        """List the weights of the neighbors of an item: inner products of their vectors.
 
-        For models whose context is a fixed list (`Neighbors`, `Graph`, `Lagged`): the "synaptic
-        weights" of the paper's figure.
+        The weight of neighbor m of item n is rho_n . alpha_m. For models whose context is a fixed
+        list (`Neighbors`, `Graph`, `Lagged`): the "synaptic weights" of the paper's figure.
 
         Parameters
         ----------

@@ -30,10 +30,11 @@ LOG_SPREAD = 0.5  # and of the logarithms of positive vectors
 
 
 class RowVectors(Term):
-    """u_tn += theta_g(t) . gamma_n: groups of rows differ in the entities they hold.
+    """Vectors of groups of rows, such as households, which differ in the entities they hold.
 
-    In a model with a positive predictor (`AdditivePoissonEmbedding`) both vectors are positive, so
-    that the term adds to the mean, and zeros keep their closed form.
+    u_tn += theta_g(t) . gamma_n, where g(t) is the group of row t. In a model with a positive
+    predictor (`AdditivePoissonEmbedding`) both vectors are positive, so that the term adds to the
+    mean, and zeros keep their closed form.
 
     Parameters
     ----------
