@@ -115,6 +115,12 @@ def check_number(
     return number
 
 
+def check_name(option: str, value: object) -> None:
+    """Raise an error unless an option is a name: text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise InputTypeError(f"{option} must be a name, got {value!r}")
+
+
 def suggest(name: object, choices: Iterable[str]) -> str:
     """List `choices` in a sentence that starts with the one nearest to `name`.
 

@@ -47,7 +47,7 @@ def refuse_remote(values: object) -> None:
     raise InputTypeError(
         f"{type(values).__name__} is {kind}, which would be loaded into this process as a whole: "
         f"if it fits into memory, pass the result of {call}; otherwise make a store of its lines "
-        "with efemb.shards.prepare (from Parquet, or from a Dask data frame as it is), and fit "
+        "with efemb.shards.prepare (from Parquet, or directly from a Dask data frame), and fit "
         "with efemb.shards.fit or efemb.dask.fit"
     )
 

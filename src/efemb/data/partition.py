@@ -171,7 +171,7 @@ def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
 
 
 def _check_text_of_times(labels: list[str], column: str) -> None:
-    """Refuse text whose alphabetical order need not be that of time, such as 04.01.2011."""
+    """Reject text whose alphabetical order need not be that of time, such as 04.01.2011."""
     if all(map(is_number_label, labels)) or all(map(_YEAR_FIRST.match, labels)):
         return
     shapes = {re.sub(r"\d", "0", label) for label in labels}

@@ -242,7 +242,7 @@ class Checkpoint:
         """Do nothing: an iteration is complete only after all callbacks have seen it."""
 
     def prepare(self) -> None:
-        """Refuse a folder that is not writable before any work is done."""
+        """Reject a folder that is not writable before any work is done."""
         target = CHECKPOINT.replaceable(self.path, damaged=not self.resume)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(target.parent, os.W_OK):

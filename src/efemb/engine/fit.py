@@ -216,7 +216,7 @@ def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
     if any(part.reaches_other_rows for part in solver.bound.lists) or result.interrupted:
         return  # held-out rows were blanked, not removed
     solver.set_family(result.family)
-    solver.absorb(other)
+    solver.add_sums(other.sums())
     rho, intercept = solver.best_targets(result.parameters.alpha)
     if np.isfinite(rho).all():
         result.parameters.rho = rho
@@ -227,7 +227,7 @@ def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
 def _check_size(
     bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any, options: Options
 ) -> None:
-    """Refuse what does not fit into memory, with an estimate for groups of rows."""
+    """Reject what does not fit into memory, with an estimate for groups of rows."""
     need, structure = check_memory(bound, space, solver, dtype), space.spec.structure
     if structure.grouped:
         Callbacks(options.callbacks or ()).announce(
@@ -278,7 +278,7 @@ def _split(
 
 
 def check_observed(n_observed: float) -> None:
-    """Refuse data without any usable observation."""
+    """Reject data without any usable observation."""
     if not n_observed > 0:
         raise DataError(
             "no usable observations: every value is missing, has an empty context, or has weight 0 "

@@ -23,7 +23,7 @@ COPIES = {
 
 @contextmanager
 def typed_memory_errors() -> Iterator[None]:
-    """If memory ends in spite of the estimate, say what to do, as the estimate does."""
+    """Turn a MemoryError, possible despite the estimate, into an error that says what to do."""
     try:
         yield
     except MemoryError as error:

@@ -167,7 +167,7 @@ class Loop:
             )
 
     def _check_ascent(self, start: Parameters, result: Result) -> None:
-        """Refuse a finite result that is far worse than the initial parameters."""
+        """Reject a finite result that is far worse than the initial parameters."""
         size, history = self.backend.n_observed, result.history
         if self.plan.optimizer.full_batch or not history:
             return

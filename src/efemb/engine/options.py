@@ -35,6 +35,10 @@ class Options:
         check_integer("n_iter_no_change", self.n_iter_no_change)
         if self.max_iter is not None:
             check_integer("max_iter", self.max_iter)
+        if isinstance(self.batch_size, str) and self.batch_size != "auto":
+            raise InputTypeError(
+                f"batch_size must be an integer >= 1, None or 'auto', got {self.batch_size!r}"
+            )
         if self.batch_size not in (None, "auto"):
             check_integer("batch_size", self.batch_size)
         check_number("tol", self.tol, low=0)

@@ -108,7 +108,7 @@ def rows_given_themselves(spec: Spec, bound: RowBags) -> Cells:
     """Every entry of every row given the rest of its row."""
     block = bound.scored_block(np.arange(bound.n_rows), reverse=spec.combine.reverse)
     cells = Cells.leave_one_out(block, bound.n_context_vectors)
-    return cells.beside(row_side(spec, bound), block.row, row_groups(spec, bound))
+    return cells.with_terms(row_side(spec, bound), block.row, row_groups(spec, bound))
 
 
 def entries_given_rows(spec: Spec, bound: RowBags, held: Any) -> Cells:
@@ -118,4 +118,4 @@ def entries_given_rows(spec: Spec, bound: RowBags, held: Any) -> Cells:
     sizes = np.diff(held.indptr)[rows]
     row = np.repeat(np.arange(len(rows)), sizes)
     cells = Cells.held_out(block, bound.n_context_vectors, row, held.indices, held.data)
-    return cells.beside(row_side(spec, bound), rows, row_groups(spec, bound))
+    return cells.with_terms(row_side(spec, bound), rows, row_groups(spec, bound))

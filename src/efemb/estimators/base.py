@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from efemb.engine.fit import Fit, fit_model
 from efemb.engine.options import Options
 from efemb.engine.progress import ProgressBar
-from efemb.errors import EfembError, InputTypeError, ParameterError
+from efemb.errors import EfembError, InputTypeError, ParameterError, check_integer
 from efemb.estimators import checks as checking
 from efemb.estimators.continuation import add_counts, add_groups, grow, leave_absent, resume
 from efemb.estimators.inputs import Prepared, prepare, read_data
@@ -219,6 +219,9 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     def _options(self, **changes: Any) -> Options:
         if not isinstance(self.callbacks, (list, tuple, type(None))):
             raise InputTypeError(f"callbacks must be a list of callables, got {self.callbacks!r}")
+        flag("warm_start", self.warm_start)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, 0)
         bar = [ProgressBar(self.max_iter)] if self.verbose else []
         options: dict[str, Any] = {
             "n_components": checking.check_components(self.n_components),
@@ -253,7 +256,7 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
         return flag("center", getattr(self, "center", False))
 
     def _binarizes(self) -> bool:
-        return bool(getattr(self, "binarize", self._binarize))
+        return flag("binarize", getattr(self, "binarize", self._binarize))
 
     def _keep(
         self, fit: Fit, spec: Spec, inputs: Prepared, earlier: FittedEmbedding | None = None

@@ -30,6 +30,7 @@ from efemb.data.vocabulary import Vocabulary, column_labels
 from efemb.engine.limits import check_columns
 from efemb.errors import DataError, InputTypeError
 from efemb.estimators import checks
+from efemb.model.ingredient import flag
 from efemb.model.support import (
     binarized,
     check_not_negative,
@@ -95,7 +96,7 @@ def read_data(estimator: Any, X: Any, *, reset: bool, positions: Any = None) -> 
     if estimator._binarizes():
         check_not_negative(data)
         data = binarized(data)
-    allow_real = bool(getattr(estimator, "allow_real", estimator._allow_real))
+    allow_real = flag("allow_real", getattr(estimator, "allow_real", estimator._allow_real))
     family = spec.family
     if family.mixes and not reset:  # a fit knows which entity is of which family
         family = estimator.fitted().spec.family

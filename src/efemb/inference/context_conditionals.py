@@ -98,9 +98,9 @@ class ContextConditionals(Conditionals):
         self.k = vectors.n_bag
         self.target = self.vectors.target[:, : self.k]  # multiplies a context vector
         self._find_pairs(stored, bound)
-        self.beside = np.zeros((len(self.row), 0), dtype=self.dtype)  # row side of a pair
+        self.side_columns = np.zeros((len(self.row), 0), dtype=self.dtype)  # row side of a pair
         if side is not None:
-            self.beside = side.columns(vectors.terms, self.row).astype(self.dtype, copy=False)
+            self.side_columns = side.columns(vectors.terms, self.row).astype(self.dtype, copy=False)
         self.side, self.arrays = side, vectors.terms
         self.weight = row_weight[self.row].astype(self.dtype)  # of a pair
         self._find_entries(stored)
@@ -141,23 +141,23 @@ class ContextConditionals(Conditionals):
         x, own, rest = (
             array[where].astype(self.dtype) for array in (stored.x, stored.own, stored.rest)
         )
-        inner, beside = np.empty((2, len(pair)), dtype=self.dtype)
+        inner, added = np.empty((2, len(pair)), dtype=self.dtype)
         size = max(1, BLOCK_NUMBERS // self.k)
         for start in range(0, len(pair), size):
             block = slice(start, start + size)
             target = self.vectors.target[ids[block]]
             sums = self.rest[pair[block]]
             inner[block] = np.einsum("ik,ik->i", sums, target[:, : self.k])
-            side = self.beside[pair[block]]
-            beside[block] = np.einsum("ik,ik->i", side, target[:, self.k :])
+            side = self.side_columns[pair[block]]
+            added[block] = np.einsum("ik,ik->i", side, target[:, self.k :])
         if self.side is not None and self.side.has_cells:
             for start in range(0, len(self.row), PAIRS_AT_ONCE):
                 pairs = slice(start, start + PAIRS_AT_ONCE)
                 entry_range = slice(*np.searchsorted(pair, (pairs.start, pairs.stop)))
                 offsets = self.side.offsets(self.arrays, self.row[pairs])
                 assert offsets is not None
-                beside[entry_range] += offsets.at(pair[entry_range] - start, ids[entry_range])
-        fixed = self.predictor.leave_sum(inner, own, rest, ids, beside)
+                added[entry_range] += offsets.at(pair[entry_range] - start, ids[entry_range])
+        fixed = self.predictor.leave_sum(inner, own, rest, ids, added)
         self.entries = _Entries(pair, ids, x, fixed, self.value[pair] / rest)
 
     def _blocks(self, m: int) -> list[slice]:
@@ -170,8 +170,8 @@ class ContextConditionals(Conditionals):
         Z = self.rest[pairs] / self.total[pairs, None]
         if alpha is not None:
             Z = Z + self.share[pairs, None] * alpha
-        if self.beside.shape[1]:
-            Z = np.concatenate([Z, self.beside[pairs]], axis=1)
+        if self.side_columns.shape[1]:
+            Z = np.concatenate([Z, self.side_columns[pairs]], axis=1)
         ptr = self.stored_ptr[pairs.start : pairs.stop + 1]
         row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         stored = np.stack([row, self.stored_ids[ptr[0] : ptr[-1]]])

@@ -101,7 +101,7 @@ def _check_options(context_too: Any, prior: Any, sweeps: Any, tol: Any) -> None:
 
 
 def check_prior(prior: Any) -> None:
-    """Refuse anything but a Prior or the name of one of the ways to choose it."""
+    """Reject anything but a Prior or the name of one of the ways to choose it."""
     if isinstance(prior, str) and prior not in PRIORS:
         raise ParameterError(f"unknown prior {prior!r}; {suggest(prior, PRIORS)} or a Prior")
     if not isinstance(prior, (str, Prior)):

@@ -229,8 +229,8 @@ class _Sums:
         E = self._zeros(E, c.zero_weight[rows])
         rest, own, total = c.rest[entries], c.own[entries], c.total[entries]
         side = c.cases[row, c.k_context : -1]
-        beside = np.einsum("ek,ek->e", side, self.target[column, c.k_context : -1]) + offset
-        u = self.predictor.leave_bag(as_zero, total, own, rest, column, beside)
+        added = np.einsum("ek,ek->e", side, self.target[column, c.k_context : -1]) + offset
+        u = self.predictor.leave_bag(as_zero, total, own, rest, column, added)
         family = self.family.at(self.codes[column])
         gain, slope = value_and_slope(family, self.link, c.x[entries], u)
         gain, slope = gain * c.seen[entries], slope * c.seen[entries]

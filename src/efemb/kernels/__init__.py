@@ -1,1 +1,1 @@
-"""Numba kernels: arrays in, arrays out, no options; they import nothing else of the package."""
+"""Numba kernels: functions of arrays, which import nothing else from the package."""

@@ -1,4 +1,4 @@
-"""Rows of a Poisson whose means add up (log link), zeros in closed form."""
+"""Rows of a Poisson model with additive means (log link), zeros in closed form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _close_rows(
     first: int, last: int, total: Array, row_weight: Array, every: Array, sums: Array,
     g_sums: Array, weighted: Array,
 ) -> Any:  # fmt: skip
-    """Gradient of the bags as if all were zeros, sum of weight * Z, weights of filled and empty."""
+    """Gradient of the bags with all cells as zeros, sum of weight * Z, and two row weights."""
     filled = empty = 0.0
     for t in range(first, last):
         scale, some = row_weight[t] / total[t], False
@@ -35,33 +35,34 @@ def _close_rows(
 
 @elementwise
 def _add_side(
-    first: int, last: int, ptr: Array, total: Array, side: Array, beside: Array,
+    first: int, last: int, ptr: Array, total: Array, side: Array, term_part: Array,
     sums: Array, as_zero: Array, as_entry: Array,
 ) -> None:  # fmt: skip
-    """Columns of terms, which are divided by the total later, as bags are."""
+    """Add the columns of terms; they are divided by the total later, like bags."""
     size = side.shape[1]
     start = sums.shape[1] - size
     for t in range(first, last):
         for k in range(size):
             sums[t, start + k] = side[t, k] * total[t]
     for p in range(ptr[first], ptr[last]):
-        as_zero[p] += beside[p]
-        as_entry[p] += beside[p]
+        as_zero[p] += term_part[p]
+        as_entry[p] += term_part[p]
 
 
 @elementwise
 def additive_rows(
     first: int, last: int, bags: Any, places: Any, x: Array, total: Array, side: Array,
-    beside: Array, vectors: Any, every: Array, weight: Array, row_weight: Array,
+    term_part: Array, vectors: Any, every: Array, weight: Array, row_weight: Array,
     back_weight: Array, floor: Any,
     sums: Array, g_sums: Array, as_zero: Array, as_entry: Array,
     factor: Array, own_part: Array, net: Array, slopes: Array, weighted: Array,
 ) -> Any:  # fmt: skip
-    """Value of the entries of rows first..last, and their part of every gradient.
+    """Value of the entries of rows first..last, and their contribution to each gradient.
 
     An entry's mean is max(u, floor): log-density x log(mean) - mean, slope (x - mean) / u above the
-    floor. As a zero it is taken back: -mean, slope -1. `side` are columns of terms beside the sums
-    of the bags, and `beside` what they add to u of the entries; without terms they are empty.
+    floor. Its contribution as a zero is subtracted: -mean, slope -1. `side` are the columns of
+    terms next to the sums of the bags, and `term_part` their contribution to u of the entries; both
+    are empty without terms.
     """
     bag_ptr, bag_ids, bag_values, bag = bags
     ptr, ids, own, rest = places
@@ -71,7 +72,7 @@ def additive_rows(
     shape = (here, ids, own, rest, total[mine], sums[mine])
     entry_products(*shape, *vectors, bag.shape[1], as_zero, as_entry)
     if len(side):
-        _add_side(first, last, ptr, total, side, beside, sums, as_zero, as_entry)
+        _add_side(first, last, ptr, total, side, term_part, sums, as_zero, as_entry)
     filled, empty = _close_rows(first, last, total, row_weight, every, sums, g_sums, weighted)
     value = 0.0
     for t in range(first, last):

@@ -14,7 +14,7 @@ from efemb.kernels.zero_terms import exp32, exp32_within
 
 def logistic(u: Any) -> Any:
     """1 / (1 + exp(-u)), fast in float32."""
-    raise NotImplementedError  # kernels see the function below
+    raise NotImplementedError  # kernels use the function below
 
 
 @overload(logistic, inline="always")
@@ -32,7 +32,7 @@ def _logistic(u: Any) -> Any:
 
 def exponential(u: Any) -> Any:
     """exp(u), fast in float32."""
-    raise NotImplementedError  # kernels see the function below
+    raise NotImplementedError  # kernels use the function below
 
 
 @overload(exponential, inline="always")
@@ -48,7 +48,7 @@ def _exponential(u: Any) -> Any:
 
 def positive_exponential(u: Any) -> Any:
     """exp(u) of u clipped to -80..80: never 0, never infinite."""
-    raise NotImplementedError  # kernels see the function below
+    raise NotImplementedError  # kernels use the function below
 
 
 @overload(positive_exponential, inline="always")

@@ -1,4 +1,4 @@
-"""Regressions of items on a few others: which ones, and non-negative weights by descent."""
+"""Regressions of items on a few others: the choice of regressors, and non-negative weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL_CHANGE = 1e-4
 
 @kernel
 def drop_smaller(ptr: Array, values: Array, n_largest: int) -> None:
-    """Set all but the n largest values of each row to 0; of equal ones the first stay."""
+    """Set all but the n largest values of each row to 0; of equal values the first stay."""
     for row in range(len(ptr) - 1):
         own = values[ptr[row] : ptr[row + 1]]
         size = len(own)
@@ -40,12 +40,11 @@ def drop_smaller(ptr: Array, values: Array, n_largest: int) -> None:
 def descend(ptr: Array, ids: Array, together: Array, diagonal: Array, weights: Array) -> None:
     """Fill weights: for each item n, argmin over b >= 0 of b' G b / 2 - b' g.
 
-    Its candidates are ids[ptr[n]:ptr[n + 1]], with `together` the numbers g. G_ij is the number
-    that i has for j, or j for i, and 0 where neither is a candidate of the other, so that each
-    item needs only the lists of its candidates, however many lists these are in themselves; G_ii
-    are those of `diagonal`.
+    The candidates of n are ids[ptr[n]:ptr[n + 1]], and g their values of `together`. G_ij is the
+    value of j in the list of i, or of i in the list of j, and 0 if neither is a candidate of the
+    other, so that an item needs only the lists of its candidates. G_ii is `diagonal`.
     """
-    nothing = weights[:0].sum()  # 0 of their precision
+    nothing = weights[:0].sum()  # zero in the precision of the arrays
     place = np.full(len(ptr) - 1, -1, np.int32)
     most = 0
     for n in range(len(ptr) - 1):

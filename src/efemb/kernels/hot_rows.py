@@ -8,7 +8,7 @@ from efemb.kernels.jit import kernel
 from efemb.kernels.simd import prefetch
 
 Array = Any
-AHEAD = 16  # rows between a prefetch and its use: another core may have written them last
+AHEAD = 16  # rows between a prefetch and its use; rows may be in the cache of another core
 
 
 @kernel

@@ -1,18 +1,17 @@
-"""How kernels are compiled, and kept on disk.
+"""Compilation of kernels, and their cache on disk.
 
-The same numbers give the same bits, wherever the arrays lie. Where arrays that a loop reads and
-writes might overlap, LLVM compiles it twice, in vectors and number by number, and addresses decide
-at run time which of them runs. Both must round alike, so no kernel may divide or take roots by
-estimates of reciprocals (`arcp`, `afn`: vectors would, single numbers would not), and only loops
-that write nothing may add up in another order (`reassoc`).
+Results have the same bits wherever the arrays are in memory. If the arrays that a loop reads and
+writes might overlap, LLVM compiles the loop twice, with vectors and with single numbers, and the
+addresses determine which version runs. Both must round in the same way. So no kernel may use
+estimates of reciprocals (`arcp`, `afn`: only vectors would use them), and only loops that write
+nothing may add up in another order (`reassoc`).
 
-numba keeps a kernel until its own file changes, but a kernel holds code of the functions it calls,
-which may be written in another file. Here kept code belongs to the text of all files in the folder.
-Nor does numba keep apart what two processes compile at once for different types: either may write
-code into the file that the other's index names. Here the name of a file says what is in it, and
-code is written before the index that names it. Nor does numba notice a damaged file, which would
-stop every fit, or run as machine code. Here files begin with a checksum, and damaged ones are
-ignored.
+The cache of numba has three defects. It notices changes of a kernel's own file only, although a
+kernel contains code of functions from other files; here, cached code is valid for one text of all
+files in the folder. Two processes that compile for different types at the same time may overwrite
+each other's code; here, the name of a file is a digest of its contents, and code is written before
+the index that refers to it. A damaged file stops every fit, or runs as machine code; here, files
+begin with a checksum, and damaged ones are ignored.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cached_njit(**options: Any) -> Callable[[Any], Any]:
-    """`njit` with these options; machine code is kept on disk where there is a place for it."""
+    """`njit` with these options; machine code is cached on disk if a folder is writable."""
 
     def compiled(function: Any) -> Any:
         try:
             dispatcher = _compile(cache=True, **options)(function)
-        except RuntimeError:  # no folder that can be written to, neither here nor of the user
+        except RuntimeError:  # neither this folder nor that of the user is writable
             return _compile(**options)(function)
         kept = getattr(dispatcher, "_cache", None)
-        if kept is not None:  # without the compiler (NUMBA_DISABLE_JIT) it is the function itself
+        if kept is not None:  # with NUMBA_DISABLE_JIT it is the plain function
             stamp = folder_digest(Path(function.__code__.co_filename).parent)
             kept._cache_file = KernelFiles(kept.cache_path, kept._impl.filename_base, stamp)
             kept.save_overload = _ignoring_file_errors(kept.save_overload)
@@ -53,7 +52,7 @@ def cached_njit(**options: Any) -> Callable[[Any], Any]:
 
 
 def _ignoring_file_errors(save: Callable[..., None]) -> Callable[..., None]:
-    """`save`, except that a full disk or a missing folder only means that nothing is kept."""
+    """`save` without errors: if the disk is full or the folder missing, nothing is cached."""
 
     def tolerant(*args: Any) -> None:
         with suppress(OSError):
@@ -64,7 +63,7 @@ def _ignoring_file_errors(save: Callable[..., None]) -> Callable[..., None]:
 
 @cache
 def folder_digest(folder: Path) -> str:
-    """Digest of all Python files of a folder; their times say nothing where installers set them."""
+    """Digest of all Python files of a folder; installers may set times, which are not used."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.py")):
         content = path.read_bytes()
@@ -73,10 +72,10 @@ def folder_digest(folder: Path) -> str:
 
 
 class KernelFiles(IndexDataCacheFile):
-    """The index and the code of one kernel; damaged files count as missing."""
+    """The index and the code of a kernel; damaged files are treated as missing."""
 
     def save(self, key: Any, data: Any) -> None:
-        """Write code, then the index; of two writers at once the last index stays."""
+        """Write the code, then the index; with two writers, the last index remains."""
         content = hashlib.sha256(f"{self._source_stamp} {key!r}".encode()).hexdigest()[:16]
         name = self._data_name_pattern.replace("{number:d}", content)
         self._save_data(name, data)
@@ -98,7 +97,7 @@ class KernelFiles(IndexDataCacheFile):
         self._write_sealed(self._data_path(name), self._dump(data))
 
     def _read_sealed(self, path: str) -> bytes | None:
-        """The content of a file of ours, None for any other."""
+        """The content of a sealed file, None if it is missing, damaged or of another version."""
         try:
             whole = Path(path).read_bytes()
         except OSError:
@@ -120,32 +119,31 @@ class _Compiler(Protocol):
     def __call__(self, function: Function, /) -> Function: ...
 
 
-# Products are fused with sums, and nothing looks for NaN, infinity or the sign of a zero.
+# Products may be fused with sums; NaN, infinity and the sign of zero are not respected.
 FUSED = {"contract", "nnan", "ninf", "nsz"}
 
 _options: Any = {"nogil": True, "error_model": "numpy"}
 
-# Arithmetic as it is written.
+# No change of the arithmetic.
 kernel: _Compiler = cached_njit(**_options)
-# Numbers are worked on one by one: a[i] += b * c[i].
+# For loops over independent elements: a[i] += b * c[i].
 elementwise: _Compiler = cached_njit(**_options, fastmath=FUSED)
-# Loops that write nothing may add up in any order: total += a[i] * b[i]. Those that write must not
-# add up as well.
+# For loops that add up, in any order: total += a[i] * b[i]. Such loops must not write to arrays.
 summing: _Compiler = cached_njit(**_options, fastmath=FUSED | {"reassoc"})
-# Part of the kernels that call it.
+# For functions that are inlined into kernels.
 inlined: _Compiler = _compile(inline="always")
 
 
 @intrinsic
 def use_wide_vectors(typing_context: Any) -> Any:
-    """Ask LLVM for vectors of 512 bits where there are any; by default it stops at 256.
+    """Let LLVM use vectors of 512 bits if the processor has them; by default it stops at 256.
 
-    Pays where arithmetic, not memory, is the limit: exponentials gain a fifth. Called anywhere in
-    a kernel it costs nothing at run time.
+    This helps kernels that are limited by arithmetic, not by memory: a fifth for exponentials. The
+    call may be anywhere in a kernel and costs nothing at run time.
     """
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # llvmlite checks names of attributes against a list that lacks those of a target.
+        # llvmlite rejects attributes of a target, which its list of names does not contain.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 

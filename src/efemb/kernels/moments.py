@@ -1,4 +1,4 @@
-"""Kernels of the moments solver: value and gradient from Gram statistics."""
+"""Kernels of the moments solver: value and gradient from Gram matrices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gram_gradient(
 ) -> float:
     """Fit term 2 c'w - w'G w of entities first..last, w = (alpha_m . rho_n for members, b_n).
 
-    g_edges[e] gets c - G w of every member edge; the last coordinate of each entity is the
+    g_edges[e] becomes c - G w for the edge of each member; the last coordinate of an entity is its
     intercept. Returns the sum of the fit terms.
     """
     size = target.shape[1]
@@ -90,7 +90,7 @@ def member_gradient(
 
 @kernel
 def _stiffen(A: Array, ridge: float) -> None:
-    """Add the ridge, and what rounding needs to keep the system regular."""
+    """Add the ridge, and a small number that keeps the system regular despite rounding."""
     size = A.shape[0]
     diagonal = 0.0
     for i in range(size):
@@ -118,7 +118,7 @@ def best_targets(
     """Ridge regression of each entity on its members' context vectors, intercept free.
 
     With W the members' alpha, maximizes 2 c'w - w'G w - ridge |rho|^2 over w = (W rho, b). The
-    smaller of the systems (W'G W + ridge) rho = W'c and rho = W'(G W W' + ridge)^-1 c is solved.
+    smaller of two systems is solved: (W'G W + ridge) rho = W'c or rho = W'(G W W' + ridge)^-1 c.
     """
     size = bag.shape[1]
     for n in range(first, last):

@@ -1,4 +1,4 @@
-"""What the steps over windows need, drawn beforehand: text, thinned text, outputs of tokens."""
+"""Draws for steps over windows of text: subsampled text, sizes of windows, outputs of tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL, HALF = np.uint32(0xFFFFFFFF), np.uint64(0xFFFFFFFF)
 
 @inlined
 def _next(state: Array) -> Any:
-    """64 random bits (SplitMix64)."""
+    """Return 64 random bits (SplitMix64)."""
     state[0] += types.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> types.uint64(30))) * types.uint64(0xBF58476D1CE4E5B9)
@@ -26,7 +26,7 @@ def _next(state: Array) -> Any:
 
 @kernel
 def alias_table(share: Array, table: Array) -> None:
-    """Walker's table: i stays itself if 32 random bits lie below table[i, 0], else table[i, 1]."""
+    """Fill Walker's table: i becomes table[i, 1] unless 32 random bits are below table[i, 0]."""
     n = len(share)
     small, large = np.empty(n, np.int64), np.empty(n, np.int64)
     n_small = n_large = 0
@@ -61,10 +61,10 @@ def negative_outputs(
     rows: Array,
     labels: Array,
 ) -> None:
-    """Each token with label 1, then n draws of noise with label 0; `distinct`: not the token again.
+    """Each token with label 1, then n draws of noise with label 0, without the token if `distinct`.
 
-    Of 32 random bits times N, the upper half of the product chooses an entity and the lower one
-    whether it stays itself.
+    The upper half of the product of 32 random bits and N selects an entity, and the lower half is
+    compared with its entry of the alias table.
     """
     place, size, bits = 0, types.uint64(len(table)), types.uint64(0)
     for t in range(len(tokens)):
@@ -77,7 +77,9 @@ def negative_outputs(
             product = (bits & HALF) * size
             drawn = types.uint32(product >> types.uint64(32))
             moves = types.uint32(types.uint32(product & HALF) >= table[drawn, 0])
-            drawn ^= (drawn ^ table[drawn, 1]) * moves  # no branch: it could not be predicted
+            drawn ^= (
+                drawn ^ table[drawn, 1]
+            ) * moves  # without a branch, which could not be predicted
             rows[place], labels[place] = drawn, 0
             place += not distinct or drawn != token
     ptr[len(tokens)] = place
@@ -86,7 +88,7 @@ def negative_outputs(
 
 @kernel
 def draw_reach(size: int, state: Array, reach: Array) -> None:
-    """How far the window of each token reaches: 1 to `size`, all equally likely."""
+    """Draw the reach of the window of each token, uniformly from 1 to `size`."""
     for t in range(len(reach)):
         product = (_next(state) >> types.uint64(32)) * types.uint64(size)
         reach[t] = 1 + (product >> types.uint64(32))
@@ -94,7 +96,7 @@ def draw_reach(size: int, state: Array, reach: Array) -> None:
 
 @kernel
 def gather(tokens: Array, first: Array, starts: Array, out: Array) -> None:
-    """Documents of a text side by side: document d, from first[d], to starts[d]."""
+    """Copy documents of a text: document d from first[d] to starts[d]."""
     for d in range(len(first)):
         shift = first[d] - starts[d]
         for i in range(starts[d], starts[d + 1]):
@@ -105,7 +107,7 @@ def gather(tokens: Array, first: Array, starts: Array, out: Array) -> None:
 def path_outputs(
     tokens: Array, starts: Array, nodes: Array, turns: Array, ptr: Array, rows: Array, labels: Array
 ) -> None:
-    """The inner nodes on the way to each token in a tree, with the turns taken there."""
+    """The inner nodes on the path to each token in a tree, with the turns as labels."""
     place = 0
     for t in range(len(tokens)):
         ptr[t] = place
@@ -120,7 +122,7 @@ def path_outputs(
 def thin(
     tokens: Array, starts: Array, chance: Array, state: Array, out: Array, ends: Array
 ) -> None:
-    """Keep each token with its word's chance; `ends` gets the new starts of the documents."""
+    """Keep each token with the probability of its word; `ends` gets the new starts of documents."""
     place = 0
     for d in range(len(starts) - 1):
         ends[d] = place

@@ -1,7 +1,7 @@
-"""Kernels of offsets of single cells: added to tiles of inner products, slopes read back.
+"""Kernels for offsets of single cells: added to tiles of inner products, slopes read back.
 
-Sparse rows lie one after the other, those of several parts of `n_rows` rows each. Cells are dealt
-to tiles first; those that several parts have stay in the order of the parts.
+Cells of sparse rows are first sorted by tile ("dealt"). A cell that several parts have is added in
+the order of the parts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from efemb.kernels.jit import elementwise, inlined, kernel, summing
 
 Array = Any
 U = np.uint64
-LANES = 8  # cells that are moved at a time: a row has about as many in a tile
+LANES = 8  # cells that are moved at a time, about as many as a row has in a tile
 
 
 @kernel
 def cut_rows(edges: Array, ptr: Array, ids: Array, starts: Array) -> None:
-    """starts[v, j] = how many cells of row v come before tile j, whose entities begin at edges[j].
+    """starts[v, j] = number of cells of row v before tile j, whose entities begin at edges[j].
 
-    The ids of a row ascend: those of a tile lie side by side.
+    The ids of a row ascend, so that its cells in a tile are contiguous.
     """
     n_edges = len(edges)
     for v in range(len(ptr) - 1):
@@ -37,7 +37,7 @@ def cut_rows(edges: Array, ptr: Array, ids: Array, starts: Array) -> None:
 
 @kernel
 def count_cells(starts: Array, code: Array, sizes: Array) -> None:
-    """Add to sizes[j] the cells in tile j of rows that are the rows `code` of a table."""
+    """Add to sizes[j] the number of cells in tile j of the rows `code` of a table."""
     for t in range(len(code)):
         row = starts[code[t]]
         for j in range(len(sizes)):
@@ -46,7 +46,7 @@ def count_cells(starts: Array, code: Array, sizes: Array) -> None:
 
 @inlined
 def _take(array: Array, p: Any) -> Any:
-    """LANES numbers from place p on; places without a sign are not looked at twice."""
+    """Read LANES numbers from place p on; an unsigned place needs no check for negative numbers."""
     return (
         array[p], array[p + U(1)], array[p + U(2)], array[p + U(3)],
         array[p + U(4)], array[p + U(5)], array[p + U(6)], array[p + U(7)],
@@ -75,12 +75,12 @@ def deal_cells(
     rows: Any, pitch: int, begin: Array,
     ptr: Array, ids: Array, values: Array, where: Array, dealt: Array,
 ) -> None:  # fmt: skip
-    """Lay cells side by side tile by tile: no branch is guessed wrong when they are added there.
+    """Sort cells by tile, so that they are added to a tile without unpredictable branches.
 
-    `rows` are edges of the tiles, `starts` of `cut_rows` of a table, and the row of the table that
-    each row is. `where` is the place of a cell in a tile whose rows are
-    `pitch` apart, and `dealt` its value. `begin` is moved to the ends. Cells go LANES at a time;
-    what is too much is written over by those that follow.
+    rows : edges of the tiles, `starts` of `cut_rows` for a table, and the row of the table for each
+        row. Fills `where`, the place of each cell in a tile whose rows are `pitch` apart, and
+        `dealt`, its value, and moves `begin` to the ends. LANES cells are copied at a time; the
+        surplus is overwritten by the next cells.
     """
     edges, starts, code = rows
     last = len(ids) - LANES
@@ -104,7 +104,7 @@ def deal_cells(
 def change_dealt(
     rows: Any, end: Array, ptr: Array, ids: Array, some: Array, changes: Any, dealt: Array
 ) -> None:
-    """Values of the cells of some rows that differ from those of the table, after `deal_cells`.
+    """Correct the values of cells that differ from those of the table, after `deal_cells`.
 
     The rows ascend; the cells of tile j end at end[j].
     """
@@ -147,9 +147,9 @@ def collect_cells(rows: Any, begin: Array, ptr: Array, dealt: Array, values: Arr
 def find_cells(
     ptr: Array, ids: Array, cell_ptr: Array, cell_ids: Array, last: Array, place: Array
 ) -> None:
-    """Place of each entry among the cells of its row, -1 where it is none of them.
+    """Place of each entry among the cells of its row, -1 if it is not one of them.
 
-    `last` is room for a number of each entity: where it was seen last, in this row or another.
+    `last` is a buffer with a number per entity: the place where it was seen last.
     """
     for n in range(len(last)):
         last[n] = -1
@@ -166,9 +166,9 @@ def find_cells(
 def find_in_table(
     ptr: Array, ids: Array, table: Any, code: Array, changes: Any, weight: Array, stale: Array
 ) -> None:
-    """Value of each entry among the cells of its row of a table, 0 where it is none of them.
+    """Value of each entry among the cells of its row of a table, 0 if it is not one of them.
 
-    stale[t] says whether cells of row t have changed that are not among its entries.
+    stale[t] : whether row t has changed cells that are not entries.
     """
     table_ptr, table_ids, values = table
     own_ptr, own_ids, own_values, _, place = changes
@@ -215,7 +215,7 @@ def _weigh_dealt(flat: Array, start: int, stop: int, where: Array, dealt: Array)
 def add_lists(flat: Array, tile: int, lists: Any) -> None:
     """Add the cells of a tile; hidden cells stay hidden.
 
-    Those of list i, times its factor, lie at cuts[i, tile] : cuts[i + 1, tile].
+    The cells of list i are at cuts[i, tile] : cuts[i + 1, tile]; they are multiplied by its factor.
     """
     cuts, factor, _, where, dealt, _, _ = lists
     for i in range(len(factor)):
@@ -224,7 +224,7 @@ def add_lists(flat: Array, tile: int, lists: Any) -> None:
 
 @kernel
 def read_lists(flat: Array, tile: int, lists: Any) -> None:
-    """Slopes of the cells of a tile; of lists that are `scaled` the sum of slope * value."""
+    """Read the slopes of the cells of a tile; for `scaled` lists, the sum of slope * value."""
     cuts, _, scaled, where, dealt, slope, total = lists
     for i in range(len(scaled)):
         start, stop = cuts[i, tile], cuts[i + 1, tile]

@@ -17,7 +17,7 @@ LEAST = 1e-150
 def exp_digamma(x: float) -> float:
     """exp(digamma(x)), x > 0: Stirling's series at z = x + 6, less 1/x + ... + 1/(x + 5).
 
-    Never 0, which of x < 0.0015 it would be rounded to: shares are quotients of it.
+    Bounded away from 0, to which it would be rounded for x < 0.0015, because shares divide by it.
     """
     z = x + 6.0
     inverse = 1.0 / z
@@ -95,8 +95,8 @@ def fold_in_row(row: Any, prior: Any, tol: float, max_iter: int, theta: Array) -
 
     row: counts (n,); exp(E[log beta]) of their entities (n, K); place of each left-out cell among
     them, or -1, (m,); E[beta] of the left-out cells (m, K); sum of E[beta] over all entities (K,).
-    Every cell starts at the same point: the bound has several maxima, and from the whole row's
-    solution one would often end in that of the left-out count.
+    Every cell starts at the same point. The bound has several maxima, and a start at the solution
+    of the whole row would often lead to the one that contains the left-out count.
     """
     counts, others, own, left_out, total = row
     shape, top_shape, top_rate = prior
@@ -131,7 +131,7 @@ def fold_in_row(row: Any, prior: Any, tol: float, max_iter: int, theta: Array) -
             if change > tol * largest:
                 j += 1
                 continue
-            active -= 1  # settled: the last one takes its place
+            active -= 1  # converged: the last one takes its place
             place[j], xi[j] = place[active], xi[active]
             current[j], sums[j] = current[active], sums[active]
         if active == 0:
@@ -159,10 +159,10 @@ def fold_in(
     """theta[i] = posterior mean of the factor of row rows[i], given all its cells but entities[i].
 
     ptr, ids, x: the rows (CSR); mean, log_mean (N, K): E[beta] and exp(E[log beta]); total (K,):
-    sum of the means. Neighboring cells of one row are worked on together. Returns the number of
-    cells that had not settled after max_iter rounds.
+    sum of the means. Neighboring cells of a row are solved together. Returns the number of cells
+    that had not converged after max_iter rounds.
     """
-    unsettled = 0
+    unfinished = 0
     start = 0
     while start < len(rows):
         stop = start + 1
@@ -179,6 +179,6 @@ def fold_in(
                     own[i - start] = p - first
         row = (x[first:last], others, own, mean[entities[start:stop]], total)
         prior = (shape, top_shape, top_rate)
-        unsettled += fold_in_row(row, prior, tol, max_iter, theta[start:stop])
+        unfinished += fold_in_row(row, prior, tol, max_iter, theta[start:stop])
         start = stop
-    return unsettled
+    return unfinished

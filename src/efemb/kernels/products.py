@@ -1,11 +1,11 @@
 """Matrix products of tiles that stay in the cache.
 
-BLAS copies its operands and is made for large matrices: where one side is K = 20 wide it runs at
-half of its speed. Here sums stay in registers and operands are read where they lie. `width` columns
-are worked on, whole multiples of ROW_BYTES; beyond the data B must hold zeros where they are summed
-over (`inner_products`), else any finite numbers. The last axis of B and C, and of A in
-`inner_products`, is contiguous. It is fastest where rows begin at multiples of ROW_BYTES, but not
-of 4,096: those share a place in the cache. `Matrix` and `Vectors` write the vector instructions.
+BLAS copies its operands and is made for large matrices: with one side of K = 20 it reaches half of
+its speed. Here sums stay in registers, and operands are read in place. Kernels compute `width`
+columns, a multiple of ROW_BYTES. The padding of B must be zero if it is summed over
+(`inner_products`), else it may hold any finite numbers. The last axis of B and C, and of A in
+`inner_products`, must be contiguous. Kernels are fastest if rows begin at multiples of ROW_BYTES,
+but not of 4,096, which share a set of the cache. `Matrix` and `Vectors` generate the instructions.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from numba.extending import intrinsic
 from efemb.kernels.jit import kernel, use_wide_vectors
 
 WIDE = "+avx512f" in get_host_cpu_features()
-BITS = 512 if WIDE else 256  # of a vector
+BITS = 512 if WIDE else 256  # per vector
 _long, _short = ir.IntType(64), ir.IntType(32)
 Array = Any
 ROW_BYTES = 128
-SIDE = 2  # vectors side by side in a panel
-HIGH, LOW = (12, 4) if WIDE else (6, 2)  # rows of a panel; the highest fill the registers
-BLOCK = 4  # rows of A in a block of inner products; with those of B as many as a vector has lanes
-CHUNK = 128  # rows of B that stay in the cache while all of A goes past them
+SIDE = 2  # vectors per row of a panel
+HIGH, LOW = (12, 4) if WIDE else (6, 2)  # rows of a panel; high panels use all registers
+BLOCK = 4  # rows of A in a block of inner products, times rows of B: the lanes of a vector
+CHUNK = 128  # rows of B that stay in the cache while all of A is read
 _int, _bool = types.int64, types.boolean
 
 
 class Matrix:
-    """An array of two axes: where its numbers lie."""
+    """The addresses of the numbers of an array with two axes."""
 
     def __init__(self, context: Any, builder: Any, kind: types.Array, value: Any) -> None:
         array = context.make_array(kind)(context, builder, value)
@@ -46,7 +46,7 @@ class Matrix:
         self._number = context.get_data_type(kind.dtype)
 
     def at(self, *places: Any, kind: Any = None) -> Any:
-        """Pointer to what lies at (i, j), each an integer or the sum of a tuple of them."""
+        """Pointer to element (i, j); each index is an integer, or a tuple of summands."""
         b, pointer = self.builder, self._data
         for place, step in zip(places, self._bytes, strict=True):
             for part in place if isinstance(place, tuple) else (place,):
@@ -69,24 +69,24 @@ class Vectors:
         self._multiply_add = cgutils.get_or_insert_function(builder.module, signature, name)
 
     def variable(self) -> Any:
-        """A vector that changes; LLVM keeps it in a register."""
+        """A vector variable, which LLVM keeps in a register."""
         return cgutils.alloca_once(self.builder, self._type)
 
     def load(self, matrix: Matrix, i: Any, j: Any) -> Any:
-        """Numbers that lie side by side, from (i, j) on."""
+        """Load consecutive numbers, from (i, j) on."""
         vector = self.builder.load(matrix.at(i, j, kind=self._type))
         vector.align = self._bytes
         return vector
 
     def prefetch(self, matrix: Matrix, i: Any, j: Any) -> None:
-        """Ask for the cache line of (i, j), to be written."""
+        """Prefetch the cache line of (i, j) for writing."""
         place = matrix.at(i, j, kind=ir.IntType(8))
         kind = ir.FunctionType(ir.VoidType(), [place.type, _short, _short, _short])
         ask = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
         self.builder.call(ask, [place, _short(1), _short(3), _short(1)])
 
     def store(self, vector: Any, matrix: Matrix, i: Any, j: Any, size: int = 0) -> None:
-        """Write them."""
+        """Store consecutive numbers, from (i, j) on."""
         kind = ir.VectorType(self._number, size or self.lanes)
         self.builder.store(vector, matrix.at(i, j, kind=kind)).align = self._bytes
 
@@ -97,21 +97,21 @@ class Vectors:
         return self.pick(first, first, [0] * self.lanes)
 
     def pick(self, a: Any, b: Any, lanes: list[int]) -> Any:
-        """Some lanes of two vectors, those of the second counted after the first."""
+        """Select lanes of two vectors; the lanes of b are numbered after those of a."""
         mask = ir.Constant(ir.VectorType(_short, len(lanes)), lanes)
         return self.builder.shuffle_vector(a, b, mask)
 
     def add_product(self, total: Any, a: Any, b: Any) -> None:
-        """total += a * b, in one instruction where there is one."""
+        """total += a * b, in a single instruction if the processor has one."""
         raised = self.builder.call(self._multiply_add, [a, b, self.builder.load(total)])
         self.builder.store(raised, total)
 
     def sums(self, vectors: list[Any]) -> Any:
         """The sum of each of `lanes` vectors, in one vector.
 
-        Vectors are added in pairs: each step leaves half as many, with the lanes of two in groups
-        of half the length. A vector is paired with the one half the list away, which leaves the
-        sums in order.
+        Each step adds pairs of vectors: half as many remain, each with the lanes of two in groups
+        of half the length. Vectors are paired with those half the list away, so that the sums are
+        in order.
         """
         group = self.lanes
         while group > 1:
@@ -133,7 +133,7 @@ class Vectors:
 
 def _same_numbers(*matrices: Any) -> None:
     if len({matrix.dtype for matrix in matrices}) > 1:
-        raise TypingError(f"matrices of different numbers: {matrices}")
+        raise TypingError(f"matrices of different types of numbers: {matrices}")
 
 
 def _matrices(context: Any, builder: Any, kinds: Any, values: Any) -> list[Matrix]:
@@ -154,7 +154,7 @@ def _panel(height: int) -> Callable[..., None]:
             for variable in total.values():
                 builder.store(v.zero, variable)
             with builder.if_then(builder.not_(fresh)):
-                for m, n in cells:  # wanted only after the loop: there is time to fetch them
+                for m, n in cells:  # needed only after the loop
                     v.prefetch(C, (i, m), (j, n * v.lanes))
             with cgutils.for_range(builder, A.shape[1]) as loop:
                 row = [v.load(B, loop.index, (j, n * v.lanes)) for n in range(SIDE)]
@@ -209,7 +209,7 @@ _high_panel, _low_panel, _flat_panel = _panel(HIGH), _panel(LOW), _panel(1)
 
 @kernel
 def multiply(A: Array, B: Array, C: Array, width: int, fresh: bool) -> None:
-    """C = A B, or C += A B unless it is fresh."""
+    """C = A B if `fresh`, else C += A B."""
     use_wide_vectors()
     n = A.shape[0]
     for j in range(0, width, SIDE * BITS // (8 * B.itemsize)):
@@ -227,7 +227,7 @@ def multiply(A: Array, B: Array, C: Array, width: int, fresh: bool) -> None:
 
 @kernel
 def inner_products(A: Array, B: Array, C: Array, width: int) -> None:
-    """C = A B' of arrays with a multiple of BLOCK rows."""
+    """C = A B', for arrays whose numbers of rows are multiples of BLOCK."""
     use_wide_vectors()
     step = BITS // (8 * B.itemsize * BLOCK)
     for first in range(0, B.shape[0], CHUNK):

@@ -26,7 +26,7 @@ def entry_products(
 ) -> None:
     """u of each stored entry, with the whole bag (as_zero) and without itself (as_entry).
 
-    `itself` is rho_n . alpha_n;  `size` columns are those of bags, others are left out.
+    `itself` is rho_n . alpha_n;  the first `size` columns belong to bags, others are ignored.
     """
     for t in range(len(ptr) - 1):
         bag = sums[t]
@@ -58,9 +58,9 @@ def add_side_to_vectors(
     first: int, last: int, edges: Array, row: Array, ratio: Array, slope: Array, side: Array,
     out: Array, start: int,
 ) -> None:  # fmt: skip
-    """Add slope * (1 - ratio) * side_t of the entries of entities first..last to columns of theirs.
+    """Add slope * (1 - ratio) * side_t of the entries of entities first..last to their vectors.
 
-    Those begin at `start`, and the rows of `out` with the entity `first`.
+    The columns begin at `start`, and the rows of `out` with the entity `first`.
     """
     size = side.shape[1]
     for n in range(first, last):
@@ -75,7 +75,7 @@ def add_side_to_vectors(
 def add_vectors_to_side(
     first: int, last: int, ptr: Array, ids: Array, slope: Array, vectors: Array, out: Array
 ) -> None:
-    """Add slope * vector of the entries of rows first..last to theirs."""
+    """Add slope * vector of the entries of rows first..last to the rows."""
     size = out.shape[1]
     for t in range(first, last):
         for p in range(ptr[t], ptr[t + 1]):
@@ -88,7 +88,7 @@ def add_vectors_to_side(
 def left_out_vectors(
     ptr: Array, ids: Array, own: Array, rest: Array, sums: Array, bag_vectors: Array, out: Array
 ) -> None:
-    """Context vector of each stored entry: its bag without itself, divided."""
+    """Context vector of each stored entry: its bag without itself, over its divisor."""
     size = sums.shape[1]
     for t in range(len(ptr) - 1):
         for p in range(ptr[t], ptr[t + 1]):
@@ -101,7 +101,7 @@ def left_out_vectors(
 def spread_left_out(
     ptr: Array, ids: Array, own: Array, rest: Array, slopes: Array, g_sums: Array, g_bag: Array
 ) -> None:
-    """Add d/d(left-out context vector) of each entry to its bag and to itself."""
+    """Add the gradient in `left_out_vectors` to the sums and to the own vectors of the entries."""
     size = g_sums.shape[1]
     for t in range(len(ptr) - 1):
         for p in range(ptr[t], ptr[t + 1]):
@@ -125,7 +125,7 @@ def read_cells(
     intercept: Array,
     u: Array,
 ) -> None:
-    """u of the entries of entities first..last, from E: rho . z of the cells, whole bag."""
+    """u of the entries of entities first..last, from E, which holds rho . z of the whole bags."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
             u[i] = E[n - first, row[i]] * ratio[i] - share[i] * itself[n] + intercept[n]
@@ -133,7 +133,7 @@ def read_cells(
 
 @kernel
 def hide_cells(E: Array, first: int, last: int, edges: Array, row: Array, hidden: float) -> None:
-    """Mark the stored entries of entities first..last: they are not zeros."""
+    """Mark the stored entries of entities first..last, because they are not zeros."""
     for n in range(first, last):
         for i in range(edges[n], edges[n + 1]):
             E[n - first, row[i]] = hidden
@@ -152,7 +152,7 @@ def write_cells(
     own_slope: Array,
     g_intercept: Array,
 ) -> None:
-    """Put the entries' slopes into their cells, scaled to the whole bag, and add up the rest."""
+    """Write the slopes of entries, scaled to the whole bag, to their cells; sum their own parts."""
     for n in range(first, last):
         own, total = own_slope[n], g_intercept[n]
         for i in range(edges[n], edges[n + 1]):
@@ -164,7 +164,7 @@ def write_cells(
 
 @elementwise
 def add_without_own(part: Array, own: Array, vectors: Array, fresh: bool, out: Array) -> None:
-    """out[n] (+)= part[n] - own[n] * vectors[n], which may be shorter."""
+    """out[n] (+)= part[n] - own[n] * vectors[n]; vectors may have fewer columns."""
     size = vectors.shape[1]
     for n in range(len(own)):
         mine, gathered, vector, total = own[n], part[n], vectors[n], out[n]

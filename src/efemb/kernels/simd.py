@@ -1,8 +1,8 @@
-"""Operations on rows of numbers, written in vector instructions.
+"""Operations on rows of numbers, written with vector instructions.
 
-LLVM does not know that a row of a table and a buffer are different memory, and guards or gives up
-its own vectorization; these loops are explicit, sixteen numbers at a time and then four.
-An argument pair `table, i` means the row table[i]; `n` must be a multiple of 4.
+LLVM does not know that a row of a table and a buffer do not overlap, so it checks this at run time
+or does not vectorize. These loops are explicit: sixteen numbers at a time, then four. An argument
+pair `table, i` means the row table[i]; `n` must be a multiple of 4.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _row_pointer(context: Any, builder: Any, kind: Any, value: Any, row_kind: An
 
 
 class _Rows:
-    """Rows in the midst of a loop: loads and stores of vectors at the present place."""
+    """Rows inside a loop: loads and stores of vectors at the current place."""
 
     def __init__(self, builder: Any, pointers: Sequence[Any], place: Any, lanes: int) -> None:
         self.builder, self.pointers, self.place, self.lanes = builder, pointers, place, lanes
@@ -84,7 +84,7 @@ def _sum_of_lanes(builder: Any, vector: Any) -> Any:
 
 
 def _loop(builder: Any, pointers: Sequence[Any], n: Any, body: Body, adds: bool) -> Any:
-    """Run `body(rows)` over all places; returns the sum of what it returns."""
+    """Run `body(rows)` at all places; return the sum of its results."""
     number = pointers[0].type.pointee
     long = n.type
     total = cgutils.alloca_once_value(builder, ir.Constant(number, 0.0))
@@ -107,7 +107,7 @@ def _loop(builder: Any, pointers: Sequence[Any], n: Any, body: Body, adds: bool)
 
 
 def _operation(body: Body, n_rows: int, n_scalars: int, adds: bool, kinds: Sequence[Any]) -> Any:
-    """Typing and code of an intrinsic that takes row pairs, scalars and n."""
+    """Type and code of an intrinsic with pairs of table and row, scalars and n as arguments."""
     number = kinds[0].dtype
     pairs, scalars = kinds[: 2 * n_rows], [number] * n_scalars
 
@@ -253,7 +253,7 @@ def replace_scaled(
 
 @intrinsic
 def _prefetch(tc: Any, table: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of table[row, column]."""
+    """Prefetch the cache line of table[row, column]."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first = _row_pointer(context, builder, table, args[0], signature.args[1], args[1])
@@ -270,6 +270,6 @@ def _prefetch(tc: Any, table: Any, row: Any, column: Any) -> Any:
 
 @inlined
 def prefetch(table: Any, row: int) -> None:
-    """Ask for every cache line of a row, long before it is used."""
+    """Prefetch every cache line of a row, long before it is used."""
     for column in range(0, table.shape[1], CACHE_LINE):
         _prefetch(table, row, column)

@@ -75,8 +75,8 @@ def column_sums(
 ) -> None:
     """out[n] += start + value * sums[t] over the entries of column n, - own[n] * others[n].
 
-    Of columns first..last, whose entries lie at edges[n]..edges[n + 1], and of as many numbers as
-    `start` has; others[n] may have fewer. Where `fresh`, out holds nothing yet.
+    For columns first..last, whose entries are at edges[n]..edges[n + 1]. Rows of `out` have as many
+    numbers as `start`; others[n] may have fewer. `fresh` overwrites `out` instead of adding to it.
     """
     size, n_others = len(start), min(len(start), others.shape[1])
     for n in range(first, last):

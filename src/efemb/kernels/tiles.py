@@ -67,11 +67,11 @@ def strips_of_cells(
     first: int, last: int, edges: Array, bounds: Array, given: Any, room: Any, g_rows: Array,
     alone: bool,
 ) -> float:  # fmt: skip
-    """Value and gradient of strips first..last, as `engine.cell_terms` says it step by step.
+    """Value and gradient of strips first..last, the fused form of `cell_terms` in the engine.
 
-    The tiles of strip i have edges[bounds[i]], ..., edges[bounds[i + 1]]; g_rows[i] gets what it
-    adds to the gradient of the transposed vectors. A thread that works `alone` adds them up in
-    g_rows[0] as they come, while they are in the cache: in the order in which others do it later.
+    The tiles of strip i have edges[bounds[i]], ..., edges[bounds[i + 1]]. Its part of the gradient
+    of the transposed vectors goes to g_rows[i]. If a thread works `alone`, it adds these parts to
+    g_rows[0] while they are in the cache, in the same order as `add_strips`.
     """
     value = 0.0
     for i in range(first, last):

@@ -1,16 +1,15 @@
-"""Stochastic steps over windows of text; vectors are changed in place, documents one by one.
+"""Stochastic steps over windows of text, one document after the other; vectors change in place.
 
-`target` holds the vectors that predict and `bag` those that are summed (exchanged for skip-gram).
-Each token brings outputs: rows of `target` with a label, 1 for what was seen and 0 for noise (or
-the turns of a path in a tree). A row of a table is a vector of K numbers and then, in the same
-cache lines, what belongs to it: the sum of its squared gradients, its intercept and that one's
-sum, an offset of u, and the shrinkage of a visit. A row's step is `step / sqrt(sum of squares)`,
-shorter where it is shrunk;
-with gain 0 the sums stay at 1: plain SGD. `part` is 1 over the length of a vector, which K exceeds
-where it was rounded up. Kernels return the log-likelihood of the outputs.
+`target` holds the predicting vectors and `bag` the summed ones (exchanged for skip-gram). Each
+token has outputs: rows of `target` with a label, 1 for observed words and 0 for noise (or the turns
+of a path in a tree). A row of a table is a vector of K numbers followed, in the same cache lines,
+by the sum of its squared gradients, its intercept and the sum for it, an offset of u, and the
+shrinkage per visit. The step of a row is `step / sqrt(sum of squares)`, shorter with shrinkage;
+with gain 0 the sums stay at 1, which is plain SGD. `part` is 1 over the length of a vector; K is
+this length rounded up. Kernels return the log-likelihood of the outputs.
 
-The bodies are long on purpose: helpers that take arrays cost a third of the speed here, because
-numba counts references to every array that it passes.
+The bodies are long on purpose: helpers that take arrays would cost a third of the speed, because
+numba counts references to each array that it passes.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ from efemb.kernels.simd import (
 Array = Any
 SQUARES, BIAS, BIAS_SQUARES, OFFSET, SHRINK = 0, 1, 2, 3, 4
 EXTRAS = 5  # columns after the vector
-AHEAD = 12  # outputs between a prefetch and its use: streams end with so many spare rows
-RENEWED = 1024  # positions after which running sums are taken anew, against rounding
+AHEAD = 12  # outputs between a prefetch and its use; streams end with as many spare rows
+RENEWED = 1024  # positions after which running sums are recomputed, to bound rounding errors
 SUM, SLOPES, CONTEXT, SLOPE, NOTHING = 0, 1, 2, 3, 4  # rows of the work space
 LEAST = 1e-150
 
 
 @inlined
 def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any) -> Any:
-    """Size of a row's step, after its gradient's mean square came to its sum.
+    """Add the mean square of a gradient to the sum of its row; return the size of the step.
 
-    The prior is taken at the end of the step, not at its beginning, which makes the step shorter:
-    however strong it is, a row comes nearer to zero and never passes it (but for rounding).
+    The gradient of the prior is that at the end of the step, which makes the step shorter: however
+    strong the prior is, it moves a row toward zero and never beyond (except by rounding).
     """
     table[row, K + SQUARES] += gain * square
     return step / (np.sqrt(table[row, K + SQUARES]) + step * table[row, K + SHRINK])
@@ -57,7 +56,7 @@ def _row_step(table: Array, row: int, K: int, square: Any, step: Any, gain: Any)
 
 @inlined
 def _bias_step(table: Array, row: int, K: int, g: Any, gain: Any, step: Any) -> None:
-    """Move the intercept of a row."""
+    """Step on the intercept of a row."""
     table[row, K + BIAS_SQUARES] += gain * g * g
     table[row, K + BIAS] += step * g / np.sqrt(table[row, K + BIAS_SQUARES])
 
@@ -66,7 +65,7 @@ def _bias_step(table: Array, row: int, K: int, g: Any, gain: Any, step: Any) -> 
 def _enter_word(
     work: Array, held: Array, j: int, bag: Array, word: int, K: int, further: int
 ) -> None:
-    """Add a word to the running sum; its vector is in two parts if `further` is not 0."""
+    """Add a word to the running sum; its vector is a sum of two rows if `further` is not 0."""
     if further > 0:
         enter_two(work, SUM, held, j, bag, word, bag, word + further, K)
     else:
@@ -75,7 +74,7 @@ def _enter_word(
 
 @inlined
 def _renew(work: Array, total: int, ring: Array) -> None:
-    """Sum a ring again."""
+    """Recompute the sum of a ring."""
     for k in range(ring.shape[1]):
         work[total, k] = ring[:, k].sum()
 
@@ -97,16 +96,16 @@ def cbow(
     gain: Any,
     bias_step: Any,
     compete: bool,
-    beside: Array | None,
-    summed_beside: Array | None,
+    second: Array | None,
+    summed_second: Array | None,
 ) -> float:
-    """Each token's outputs given the sum (or mean) of the words around it.
+    """The outputs of each token given the sum (or mean) of the words around it.
 
-    Outputs are seen or not, each by itself (slope: label - logistic(u)), or `compete` in a softmax.
-    Those of document d have two vectors, whose sum predicts, if `beside[d]` is not 0: how many rows
-    further down in `target` the second one is. Without `beside` none of this is compiled. In the
-    same way `summed_beside` tells where the second parts of context vectors are in `bag`.
-    A word's context vector moves once, by all its slopes, when the word has left every window.
+    Outputs are independent (slope: label - logistic(u)), or `compete` in a softmax. If `second[d]`
+    is not 0, the predicting vectors of document d are sums of two rows, and the second one is this
+    many rows below the first in `target`; without `second` this code is not compiled. In the same
+    way, `summed_second` gives the distance to the second rows of context vectors in `bag`. The
+    context vector of a word moves once, by the sum of its slopes, after the last window with it.
     """
     real, value, likely = target.dtype.type, 0.0, 1.0
     n, one = 2 * window + 1, real(1.0)
@@ -117,8 +116,8 @@ def cbow(
         begin, size = starts[d], starts[d + 1] - starts[d]
         held[:], errors[:], work[:] = real(0.0), real(0.0), real(0.0)
         for j in range(min(window, size)):
-            if summed_beside is not None:
-                _enter_word(work, held, j, bag, tokens[begin + j], K, summed_beside[d])
+            if summed_second is not None:
+                _enter_word(work, held, j, bag, tokens[begin + j], K, summed_second[d])
             else:
                 enter(work, SUM, held, j, bag, tokens[begin + j], K)
         for t in range(size + window):
@@ -128,14 +127,14 @@ def cbow(
             own, came = t % n, (t + window) % n
             if t + window < size:
                 word = tokens[begin + t + window]
-                if summed_beside is not None:
-                    _enter_word(work, held, came, bag, word, K, summed_beside[d])
+                if summed_second is not None:
+                    _enter_word(work, held, came, bag, word, K, summed_second[d])
                 else:
                     enter(work, SUM, held, came, bag, word, K)
                 if t + window + 2 < size:
                     prefetch(bag, tokens[begin + t + window + 2])
-                    if summed_beside is not None:
-                        prefetch(bag, tokens[begin + t + window + 2] + summed_beside[d])
+                    if summed_second is not None:
+                        prefetch(bag, tokens[begin + t + window + 2] + summed_second[d])
             else:
                 enter(work, SUM, held, came, work, NOTHING, K)
             members = min(t + window, size - 1) - max(t - window, 0) if t < size else 0
@@ -147,10 +146,10 @@ def cbow(
                 for i in range(n_outputs):
                     row = rows[first + i]
                     prefetch(target, rows[first + i + AHEAD])
-                    if beside is not None:
-                        if beside[d] > 0:
-                            other = row + beside[d]
-                            prefetch(target, rows[first + i + AHEAD] + beside[d])
+                    if second is not None:
+                        if second[d] > 0:
+                            other = row + second[d]
+                            prefetch(target, rows[first + i + AHEAD] + second[d])
                             u = dot_of_two(target, row, target, other, work, CONTEXT, K)
                             u += target[other, K + BIAS]
                         else:
@@ -167,16 +166,18 @@ def cbow(
                         slope[i] = exponential(slope[i] - top)
                         total += slope[i]
                     chance = slope[0] / total  # the token itself comes first
-                    value -= target[rows[first], K + OFFSET]  # of the whole vocabulary's softmax
+                    value -= target[
+                        rows[first], K + OFFSET
+                    ]  # for the softmax over the whole vocabulary
                     for i in range(n_outputs):
                         slope[i] = real(labels[first + i]) - slope[i] / total
                 else:
-                    for i in range(n_outputs):  # by itself, so that it vectorizes
+                    for i in range(n_outputs):  # a loop of its own, which vectorizes
                         slope[i] = real(labels[first + i]) - logistic(slope[i])
                     for i in range(n_outputs):
                         chance *= one - abs(slope[i])
                 likely *= max(chance, LEAST)
-                if likely < LEAST:  # a logarithm now and then, not one a token
+                if likely < LEAST:  # one logarithm for many tokens
                     value += np.log(likely)
                     likely = 1.0
                 for i in range(n_outputs):
@@ -186,9 +187,9 @@ def cbow(
                     move = length * g
                     if bias_step > 0:
                         _bias_step(target, row, K, g, gain, bias_step)
-                    if beside is not None:
-                        if beside[d] > 0:  # a proximal step shrinks the others
-                            other = row + beside[d]
+                    if second is not None:
+                        if second[d] > 0:  # a proximal step shrinks the second rows
+                            other = row + second[d]
                             further = _row_step(target, other, K, g * g * square, step, gain) * g
                             update_two(
                                 target, row, target, other, work, CONTEXT, work, SLOPE,
@@ -207,8 +208,8 @@ def cbow(
                 length = _row_step(bag, word, K, square * part, step, gain)
                 keep = max(one - length * bag[word, K + SHRINK], real(0.0))
                 mix(bag, word, work, CONTEXT, keep, length, K)
-                if summed_beside is not None and summed_beside[d] > 0:
-                    other = word + summed_beside[d]
+                if summed_second is not None and summed_second[d] > 0:
+                    other = word + summed_second[d]
                     length = _row_step(bag, other, K, square * part, step, gain)
                     mix(bag, other, work, CONTEXT, one, length, K)
     return float(value + np.log(likely))
@@ -231,10 +232,10 @@ def skipgram(
     gain: Any,
     bias_step: Any,
 ) -> float:
-    """Each token's outputs given every single word around it; these words share the outputs.
+    """The outputs of each token given each word around it; these words share the outputs.
 
-    `reach` is how far the window of each token reaches, at most `window`.
-    A product of neighbors x outputs: each vector is moved once per token.
+    `reach` is the size of the window of each token, at most `window`. All pairs of neighbors and
+    outputs are computed at once, and each vector moves once per token.
     """
     real, value = target.dtype.type, 0.0
     one, most = real(1.0), np.diff(ptr).max()
@@ -307,9 +308,9 @@ def skipgram_apart(
     gain: Any,
     bias_step: Any,
 ) -> float:
-    """Each token given every single word around it; every such pair has outputs of its own.
+    """Each token given each word around it; every such pair has outputs of its own.
 
-    `ptr` goes over pairs: the words around the first token, those around the second one, and so on.
+    `ptr` is over pairs: the words around the first token, those around the second one, and so on.
     Vectors move after each pair, as in word2vec.
     """
     real, value, likely = target.dtype.type, 0.0, 1.0
@@ -332,13 +333,13 @@ def skipgram_apart(
                     prefetch(target, rows[first + j + AHEAD])
                     u: Any = dot(target, row, bag, word, K)
                     slope[j] = u + target[row, K + BIAS] + target[row, K + OFFSET]
-                for j in range(n_outputs):  # by itself, so that it vectorizes
+                for j in range(n_outputs):  # a loop of its own, which vectorizes
                     slope[j] = real(labels[first + j]) - logistic(slope[j])
                 chance = 1.0
                 for j in range(n_outputs):
                     chance *= one - abs(slope[j])
                 likely *= max(chance, LEAST)
-                if likely < LEAST:  # a logarithm now and then, not one a pair
+                if likely < LEAST:  # one logarithm for many pairs
                     value += np.log(likely)
                     likely = 1.0
                 error[:] = real(0.0)

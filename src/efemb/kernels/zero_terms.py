@@ -19,7 +19,7 @@ from efemb.kernels.jit import elementwise, inlined, kernel, summing, use_wide_ve
 Array = Any
 F = np.float32
 TINY = F(1e-30)
-LOW, HIGH = F(-80.0), F(30.0)  # a weighted exp(-80) is still no denormal: those are slow
+LOW, HIGH = F(-80.0), F(30.0)  # a weighted exp(-80) is not yet a denormal, which would be slow
 
 
 @intrinsic
@@ -52,14 +52,14 @@ def exp32_within(x: Any) -> Any:
     """
     shifted = x * F(1.44269504) + F(12582912.0)
     n = shifted - F(12582912.0)
-    r = x - n * F(0.69314718)  # the product is not rounded where it is fused with the sum
+    r = x - n * F(0.69314718)  # exact if the product is fused with the sum
     p = F(8.2976479665e-3)
     p = p * r + F(4.1915431435e-2)
     p = p * r + F(1.6667575091e-1)
     p = p * r + F(4.9998894413e-1)
     p = p * r + F(9.9999969181e-1)
     y = p * r + F(1.0000000717)
-    power = types.int32(_bits_of_float(shifted) << types.int32(23))  # of the integer alone
+    power = types.int32(_bits_of_float(shifted) << types.int32(23))  # the exponent of 2^n
     return _float_of_bits(types.int32(_bits_of_float(y) + power))
 
 
@@ -119,7 +119,7 @@ def _negative_binomial(
         odds = exp32(E[n, t] + b) / size
         E[n, t] = -both * odds / (F(1.0) + odds)
         above = F(1.0) + odds
-        rounded = above - F(1.0)  # what is left of small odds; the logarithm is of these
+        rounded = above - F(1.0)  # the odds after rounding, of which the logarithm is taken
         gain = odds / max(rounded, TINY)
         value[t] -= both * (log32(above) * gain if rounded > F(0.0) else odds)
 
@@ -128,7 +128,7 @@ def _negative_binomial(
 def zero_slopes(
     E: Array, intercept: Array, weight: Array, row_weight: Array, size: float, column: Array
 ) -> float:
-    """Negative binomial of a size: 1 is Bernoulli, infinity Poisson, whose value is its slope."""
+    """Negative binomial of a size; 1 is Bernoulli, infinity Poisson, whose value is its slope."""
     poisson = np.isinf(size)
     values = np.zeros(0 if poisson else len(row_weight), np.float32)
     value = 0.0
@@ -145,7 +145,7 @@ def zero_slopes(
 
 @elementwise
 def _shift_row(E: Array, i: int, intercept: Array) -> Any:
-    """Add the intercepts to a row; returns its largest number."""
+    """Add the intercepts to a row; return its largest number."""
     top = E[i, 0] + intercept[0]
     for j in range(E.shape[1]):
         u = E[i, j] + intercept[j]

@@ -24,7 +24,7 @@ WAY_OUT = "for details, use the function of efemb.checks for this kind of ingred
 
 
 def check_family_contract(family: Family) -> None:
-    """Refuse a family whose methods do not return one number per value."""
+    """Reject a family whose methods do not return one number per value."""
     if family.is_shipped() or family.softmax:
         return
     low = family.support.low
@@ -47,7 +47,7 @@ def check_family_contract(family: Family) -> None:
 
 
 def check_link_contract(link: Link) -> None:
-    """Refuse a link that does not return one number per value."""
+    """Reject a link that does not return one number per value."""
     if link.is_shipped():
         return
     u = np.full(3, 0.5)
@@ -56,7 +56,7 @@ def check_link_contract(link: Link) -> None:
 
 
 def check_combine_contract(combine: Combine, n_beside: int) -> None:
-    """Refuse a combination that does not return one number per observation, or its gradients."""
+    """Reject a combination that does not return one number per observation, or its gradients."""
     if combine.is_shipped():
         return
     target = np.full((3, 4 + n_beside), 0.5)
@@ -72,7 +72,7 @@ def check_combine_contract(combine: Combine, n_beside: int) -> None:
 
 
 def check_prior_contract(prior: Prior | None) -> None:
-    """Refuse a prior whose log-density is not a number, or whose gradient has another shape."""
+    """Reject a prior whose log-density is not a number, or whose gradient has another shape."""
     if prior is None or prior.is_shipped():
         return
     theta = np.full((2, 3), 0.5)
@@ -86,7 +86,7 @@ def check_prior_contract(prior: Prior | None) -> None:
 
 
 def check_context_contract(context: Context, bound: object) -> None:
-    """Refuse a context whose `bind` does not return one of the shapes that solvers know."""
+    """Reject a context whose `bind` does not return one of the shapes that solvers know."""
     if not isinstance(bound, BoundContext):
         raise InputTypeError(
             f"{_name(context)}.bind must return RowBags, EntityLists or CellLists, got "
@@ -95,7 +95,7 @@ def check_context_contract(context: Context, bound: object) -> None:
 
 
 def check_structure_contract(structure: Structure, n_entities: int) -> None:
-    """Refuse a structure whose two maps do not match the vectors of the entities."""
+    """Reject a structure whose two maps do not match the vectors of the entities."""
     if structure.is_shipped():
         return
     sizes = _call(structure, "sizes", n_entities)
@@ -117,7 +117,7 @@ def check_structure_contract(structure: Structure, n_entities: int) -> None:
 
 
 def check_term_contract(term: Term, data: Dataset) -> None:
-    """Refuse a frozen term whose arrays, columns or gradients do not match one another."""
+    """Reject a frozen term whose arrays, columns or gradients do not match one another."""
     if term.is_shipped():
         return
     n_entities, rows = data.n_entities, np.arange(min(2, data.n_rows))
@@ -156,7 +156,7 @@ def check_term_contract(term: Term, data: Dataset) -> None:
 def _check_gradients(
     owner: object, method: str, arguments: tuple[Any, ...], arrays: Mapping[str, Any]
 ) -> None:
-    """Refuse gradients that do not belong to the arrays of the term."""
+    """Reject gradients that do not belong to the arrays of the term."""
     gradients = _call(owner, method, *arguments)
     shapes = {name: array.shape for name, array in arrays.items()}
     returned = {name: np.shape(array) for name, array in dict(gradients).items()}

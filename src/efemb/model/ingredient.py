@@ -108,19 +108,23 @@ class Ingredient:
             yield from sub._imported()
 
     @classmethod
-    def resolve(cls: type[T], value: Any) -> T:
-        """Return an object of this kind from an object or from a name."""
-        kind = cls.__name__.lower()
+    def resolve(cls: type[T], value: Any, option: str = "") -> T:
+        """Return an object of this kind from an object or from a name.
+
+        option : name in messages, by default that of the kind
+        """
+        kind = option or cls.__name__.lower()
+        article = "an" if cls.__name__[0] in "AEIOU" else "a"
         if isinstance(value, cls):
             return value
         if isinstance(value, type) and issubclass(value, cls):
             raise InputTypeError(
-                f"{kind} must be a {cls.__name__} object, got the class {value.__name__}: pass "
+                f"{kind} must be {article} {cls.__name__} object, got the class {value.__name__}: pass "
                 f"{value.__name__}(...)"
             )
         if not isinstance(value, str):
             raise InputTypeError(
-                f"{kind} must be a {cls.__name__} object or a name, got {value!r}; "
+                f"{kind} must be {article} {cls.__name__} object or a name, got {value!r}; "
                 f"choices: {', '.join(cls.choices())}"
             )
         choices = cls.choices()

@@ -124,7 +124,7 @@ def dense_fits(n_items: int) -> bool:
 
 
 def check_memory(need: int, model: str, n_items: int, way_out: str) -> None:
-    """Refuse a model that does not fit, with an estimate and an alternative."""
+    """Reject a model that does not fit, with an estimate and an alternative."""
     free = available_memory()
     if free is not None and need > free:
         raise MemoryEstimateError(

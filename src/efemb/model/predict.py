@@ -32,11 +32,11 @@ ROWS_AT_ONCE = 1 << 16
 
 
 def check_predictable(spec: Spec, bound: BoundContext) -> None:
-    """Refuse reverse models in which an entity has more than one context vector."""
+    """Reject reverse models in which an entity has more than one context vector."""
     if spec.combine.reverse and (bound.n_slots > 1 or bound.n_dims > 1):
         raise ParameterError(
             "a reverse model predicts the context from the entity; with several context vectors "
-            "an entity (Lagged, vector data) it has no conditional mean of the entity itself"
+            "per entity (Lagged, vector data) it has no conditional mean of the entity itself"
         )
 
 
@@ -53,7 +53,7 @@ def conditional_means(spec: Spec, bound: BoundContext, vectors: Factors) -> Floa
 
     A categorical family gives probabilities, which sum to 1 over the entities of a row: the softmax
     of the u_tn, each with the entity's own units removed from its context. So do words that were
-    trained against noise, where u gives the odds.
+    trained with noise, for which u gives the odds.
     """
     means = np.empty((bound.n_rows, bound.n_entities * bound.n_dims))
     for rows, block in mean_blocks(spec, bound, vectors):
@@ -149,7 +149,7 @@ def score_parts(
         rows = np.arange(start, min(start + ROWS_AT_ONCE, bound.n_rows))
         block = bound.scored_block(rows, reverse=spec.combine.reverse)
         cells = Cells.leave_one_out(block, bound.n_context_vectors)
-        scored = cells.known().beside(side, rows[block.row], groups)
+        scored = cells.known().with_terms(side, rows[block.row], groups)
         if len(scored.x):
             each = cell_scores(spec, scored, vectors, normalizer)
             units = scored.x if weight is None else scored.x * weight[rows][block.row[scored.row]]
@@ -191,7 +191,7 @@ def log_mean_blocks(
     """Logarithms of the conditional means of all entities, given rows that lack one entity each.
 
     Yields (slice of the queried cells, array (cells, N)); a cell's entity is removed from its row
-    if it is there. Categorical families and words trained against noise determine them only up to
+    if it is there. Categorical families and words trained with noise determine them only up to
     a constant.
     """
     shares = spec.family.normalized_score and bound.n_dims == 1
@@ -208,7 +208,7 @@ def _log_mean_blocks(
 ) -> Iterator[tuple[slice, Floats]]:
     distinct, inverse = np.unique(rows, return_inverse=True)
     cells = Cells.of_rows(bound.block(distinct), bound.n_context_vectors, inverse, entities)
-    cells = cells.beside(row_side(spec, bound), distinct, row_groups(spec, bound))
+    cells = cells.with_terms(row_side(spec, bound), distinct, row_groups(spec, bound))
     noise: Any = normalizer_of(spec, bound)  # a tree has no means
     predictor = Predictor(vectors)
     for part, Z in cells.contexts(vectors, bound.n_entities):

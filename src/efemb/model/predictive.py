@@ -60,7 +60,7 @@ def _of_cells(
 
 
 def _check_counts(spec: Spec, bound: BoundContext) -> None:
-    """Refuse models whose counts have no distribution of their own."""
+    """Reject models whose counts have no distribution of their own."""
     check_predictable(spec, bound)
     family = type(spec.family).__name__
     if not spec.family.support.integer or spec.one_of_all or bound.n_dims > 1:

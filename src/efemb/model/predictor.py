@@ -62,7 +62,7 @@ def add_intercepts(inner: Floats, intercept: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Predictor:
-    """u from context vectors Z, (n, K), with the row side of the terms beside them, if any."""
+    """u from context vectors Z, (n, K), followed by the row side of the terms, if any."""
 
     factors: Factors
 
@@ -102,7 +102,7 @@ class Predictor:
         return values
 
     def check_linear(self) -> None:
-        """Refuse operations that are only valid for inner products."""
+        """Reject operations that are only valid for inner products."""
         if self.factors.combine is not None:
             raise ParameterError(
                 f"this needs u to be an inner product of rho and the context, which "
@@ -120,19 +120,19 @@ class Predictor:
         """Targets that end with their intercept, (N, K + 1), for contexts that end with a 1."""
         return np.concatenate([self.factors.target, self.factors.intercept[:, None]], axis=1)
 
-    def shift(self, inner: Floats, entity: Any, beside: Floats | float = 0.0) -> Floats:
-        """u from inner products rho . s / d of the entities; `beside` are the further terms."""
-        return np.asarray(inner + (self.factors.intercept[entity] + beside))
+    def shift(self, inner: Floats, entity: Any, added: Floats | float = 0.0) -> Floats:
+        """u from inner products rho . s / d of the entities; `added` is the part of the terms."""
+        return np.asarray(inner + (self.factors.intercept[entity] + added))
 
     def leave_sum(
-        self, inner: Floats, own: Floats, rest: Floats, entity: Any, beside: Floats | float = 0.0
+        self, inner: Floats, own: Floats, rest: Floats, entity: Any, added: Floats | float = 0.0
     ) -> Floats:
         """u of entities that leave their own context.
 
         inner : products rho . S with the whole sum;  own : what the entity adds to it
-        rest : divisor of what is left;  beside : further terms, which no entity leaves
+        rest : divisor of the rest;  added : the part of the terms, which no entity leaves
         """
-        return self.shift((inner - own * self.itself[entity]) / rest, entity, beside)
+        return self.shift((inner - own * self.itself[entity]) / rest, entity, added)
 
     def leave_bag(
         self,
@@ -141,11 +141,11 @@ class Predictor:
         own: Floats,
         rest: Floats,
         entity: Ints,
-        beside: Floats | float = 0.0,
+        added: Floats | float = 0.0,
     ) -> Floats:
         """The same from `full`, the u that has the entity in its context, of divisor `total`."""
-        inner = (full - (self.factors.intercept[entity] + beside)) * total
-        return self.leave_sum(inner, own, rest, entity, beside)
+        inner = (full - (self.factors.intercept[entity] + added)) * total
+        return self.leave_sum(inner, own, rest, entity, added)
 
     def totals(self) -> tuple[Floats, float]:
         """Sums over all entities, of the target vectors and of the intercepts (float64)."""
@@ -214,11 +214,11 @@ class Predictor:
         Z = terms.contexts(self.factors.bag)
         if side is None or not side.width:
             return Z
-        return _beside(Z, side.columns(self.factors.terms, rows)[terms.row])
+        return _append_columns(Z, side.columns(self.factors.terms, rows)[terms.row])
 
 
-def _beside(Z: Floats, columns: Floats) -> Floats:
-    """Contexts with the row side of the terms beside them."""
+def _append_columns(Z: Floats, columns: Floats) -> Floats:
+    """Contexts followed by the columns of the row side of the terms."""
     return np.concatenate([Z, columns.astype(Z.dtype, copy=False)], axis=1)
 
 
@@ -292,7 +292,7 @@ class Cells:
         )
         return cls(block.bag_matrix(n_context), row, ids, x, own, rest, n_members == 0)
 
-    def beside(self, side: RowSide | None, data_row: Ints, groups: Ints | None = None) -> Cells:
+    def with_terms(self, side: RowSide | None, data_row: Ints, groups: Ints | None = None) -> Cells:
         """The same cells with the row sides of the terms, and the groups of all rows of the data.
 
         `data_row` is the row of the data of each bag.
@@ -363,7 +363,7 @@ class Cells:
             Z = np.asarray(left.astype(real, copy=False))
             if self.side is not None and self.data_row is not None:
                 rows = self.data_row[self.row[part]]
-                Z = _beside(Z, self.side.columns(factors.terms, rows))
+                Z = _append_columns(Z, self.side.columns(factors.terms, rows))
             yield part, Z
 
     def _sums(self, factors: Factors, dtype: Any) -> Floats:

@@ -72,7 +72,11 @@ class Spec:
             prior_alpha=alpha,
             zeros=Zeros.resolve(zeros),
             intercept=flag("intercept", intercept),
-            intercept_prior=None if intercept_prior is None else Prior.resolve(intercept_prior),
+            intercept_prior=(
+                None
+                if intercept_prior is None
+                else Prior.resolve(intercept_prior, "intercept_prior")
+            ),
             terms=every_term,
             weight_ridge=weight_ridge,
         )
@@ -125,7 +129,7 @@ class Spec:
         return float(self.zeros.weight) != 1.0 or self.zeros.gradient == "biased"
 
     def check_means(self) -> None:
-        """Refuse to compute the distribution of counts from relative means."""
+        """Reject to compute the distribution of counts from relative means."""
         if self.relative_means:
             raise ParameterError(
                 f"zeros={self.zeros!r} weights zeros differently from other counts, so the model "

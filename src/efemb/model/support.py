@@ -69,7 +69,7 @@ def _clearly_within(stored: Floats, support: Interval) -> bool:
 
 
 def check_not_negative(data: Dataset, rule: str = "values must be >= 0") -> None:
-    """Refuse values below 0."""
+    """Reject values below 0."""
     stored = data.values.data if data.is_sparse else data.values
     bad = stored < 0
     if bad.any():

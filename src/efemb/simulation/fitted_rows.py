@@ -212,15 +212,15 @@ class _Draws:
     def block(self, start: int, stop: int, rng: np.random.Generator) -> Any:
         """Rows start..stop, as a csr matrix."""
         spec, factors = self.fitted.spec, self.factors
-        beside = self.side.add_up(factors.terms, np.arange(start, stop), factors.target)
+        added = self.side.add_up(factors.terms, np.arange(start, stop), factors.target)
         first = self.data.values[start:stop]
         first = np.asarray(first.toarray() if self.data.is_sparse else first, dtype=np.float64)
         if spec.family.softmax:
-            units = UnitSampler(spec, self.predictor, beside=beside.T)
+            units = UnitSampler(spec, self.predictor, added=added.T)
             sampler: Any = units
             x = units.fill(self._sizes(first, rng), factors.intercept, rng)
         else:
-            sampler = RowSampler(spec, self.predictor, beside.T, draw_by_inversion)
+            sampler = RowSampler(spec, self.predictor, added.T, draw_by_inversion)
             x = np.ascontiguousarray(np.nan_to_num(first).T)
         for _ in range(self.sweeps):
             sampler.sweep(x, rng)

@@ -115,12 +115,12 @@ def _tune_rows(plan: Plan, parameters: Parameters, n_rows: int, rng: np.random.G
 class RowSampler:
     """x_tn | the other entities of row t, for a block of rows; values are (entities, rows).
 
-    beside : (entities, rows) added to u by further terms;  draw : how observations are drawn
+    added : (entities, rows) added to u by further terms;  draw : how observations are drawn
     """
 
     spec: Spec
     predictor: Predictor
-    beside: Floats | None = None
+    added: Floats | None = None
     draw: Draw = draw
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
@@ -148,8 +148,8 @@ class RowSampler:
         for n in range(len(x)):
             before = self.own(x[n].copy())  # x[n] is overwritten below
             rest = or_one(divisor - self.share(before) + self.spec.context.pseudo_count)
-            beside = 0.0 if self.beside is None else self.beside[n]
-            u = self.predictor.leave_sum(sums @ target[n], before, rest, n, beside)
+            added = 0.0 if self.added is None else self.added[n]
+            u = self.predictor.leave_sum(sums @ target[n], before, rest, n, added)
             x[n] = self.draw(self.spec, u, np.array(n), rng)
             after = self.own(x[n])
             changed = np.flatnonzero(after != before)
@@ -163,13 +163,13 @@ class UnitSampler:
 
     Values are (entities, rows).
 
-    beside : (entities, rows) added to u by further terms
+    added : (entities, rows) added to u by further terms
     """
 
     spec: Spec
     predictor: Predictor
     row_size: float = 2.0
-    beside: Floats | None = None
+    added: Floats | None = None
 
     def start(self, n_rows: int, typical: Floats, rng: np.random.Generator) -> Floats:
         """Rows of two units or more, drawn by popularity."""
@@ -205,8 +205,8 @@ class UnitSampler:
             total = ((own != 0) if scale == "items" else own).sum(axis=0)
             divisor = or_one(total + self.spec.context.pseudo_count)
         u = self.predictor.apply(own.T @ self.predictor.factors.bag / divisor[:, None])
-        if self.beside is not None:
-            u += self.beside[:, rows].T
+        if self.added is not None:
+            u += self.added[:, rows].T
         winner = np.argmax(u + rng.gumbel(size=u.shape), axis=1)
         x[units, rows] -= 1.0
         x[winner, rows] += 1.0

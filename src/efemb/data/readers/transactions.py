@@ -270,7 +270,7 @@ def _matrix(
 
 
 def check_sums(counts: NDArray[Any], name: str) -> None:
-    """Refuse sums that are no longer exact."""
+    """Reject sums that are no longer exact."""
     largest = np.abs(counts).max(initial=0)
     if largest > LARGEST_COUNT:
         raise DataError(
@@ -341,7 +341,7 @@ def line_columns(
 
 
 def check_filters(min_count: int, top_n: int | None, min_items: int, on_bad: str) -> None:
-    """Refuse options that are not counts, or unknown."""
+    """Reject options that are not counts, or unknown."""
     options = {"min_count": min_count, "top_n": top_n, "min_items_per_basket": min_items}
     for name, value in options.items():
         if value is None and name == "top_n":

@@ -40,7 +40,7 @@ class Executor(Protocol):
 
 
 def describe_lost(number: int) -> str:
-    """One line for whoever watches: workers died, and it made no difference."""
+    """A line about lost workers, which do not change the result."""
     who = "a worker was" if number == 1 else f"{number} workers were"
     return f"{who} lost: the tasks ran again elsewhere, with the same result"
 

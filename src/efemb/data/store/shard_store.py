@@ -204,7 +204,7 @@ class ShardStore:
 
 
 def check_new(path: Path) -> None:
-    """Refuse a folder that is not writable, or already holds a store."""
+    """Reject a folder that is not writable, or already holds a store."""
     check_writable(path)
     if (path / MANIFEST).exists():
         raise ParameterError(f"{path} holds a store already: choose another folder, or delete it")
@@ -278,7 +278,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise DataError(f"{folder / MANIFEST} cannot be read: {error}") from error
     if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise DataError(f"{folder} is not a store: its {MANIFEST} is of another program")
+        raise DataError(f"{folder} is not a store: its {MANIFEST} was written by another program")
     if body.get("version") != VERSION:
         raise DataError(
             f"{folder} has format {body.get('version')}, this efemb reads {VERSION}: prepare it "

@@ -1,4 +1,4 @@
-"""Backend: what the training loop asks of wherever rounds run."""
+"""Backend: the interface between the training loop and the place where rounds run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class Backend(ABC):
-    """Runs rounds on every shard; results are those of all shards, added up in their order."""
+    """Runs rounds on all shards; results are summed over the shards, in their order."""
 
-    n_observed: float  # weight of the observations that tell something
+    n_observed: float  # weight of the observations, without the zeros of rows
     rounds_between_scores: int
-    status: str = ""  # what a progress bar shows beside the part of a pass that is done
+    status: str = ""  # shown by a progress bar
 
     @abstractmethod
     def run(self, state: TrainState, watch: Watch) -> list[Update]:
-        """One round: what each shard makes of the state, in the order of the shards.
+        """One round: the updates of the shards, in their order.
 
-        The arrays of the state may be worked on; they are not needed afterwards.
+        The arrays of the state may be overwritten.
         """
 
     @abstractmethod
@@ -40,4 +40,4 @@ class Backend(ABC):
 
     @abstractmethod
     def validate(self, state: TrainState) -> float | None:
-        """Score of what is held out, None where nothing is."""
+        """Score of the held-out observations, None if there are none."""

@@ -36,7 +36,7 @@ class LocalBackend(Backend):
         return max(1, STEPS_BETWEEN_SCORES // (1 if starts is None else len(starts)))
 
     def run(self, state: TrainState, watch: Watch) -> list[Update]:
-        """One shard after the other; a single one works on the arrays of the state itself."""
+        """Run the shards one after the other; a single one modifies the arrays of the state."""
         n_shards = len(self.shards)
 
         def run_shard(number: int) -> Update:
@@ -72,7 +72,7 @@ class LocalBackend(Backend):
         return sum(shard.solver.total_weight for shard in self.shards)
 
     def validate(self, state: TrainState) -> float | None:
-        """Scores of the shards, each with the weight of what it holds out."""
+        """Mean score of the shards, weighted by what each of them holds out."""
         watched = [shard.validation for shard in self.shards if shard.validation is not None]
         if not watched:
             return None

@@ -1,4 +1,4 @@
-"""ShardedBackend: passes over a store, as tasks of an executor; replicas meet in rounds."""
+"""ShardedBackend: passes over a store as tasks of an executor; replicas are averaged in rounds."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from efemb.model.parameters import Parameters
 
 @dataclass(frozen=True)
 class Layout:
-    """How shards are dealt: the result depends on it.
+    """The assignment of shards to replicas, on which the result of a fit depends.
 
     shards : numbers of the shards that have rows
-    n_replicas : copies of the model that train apart and are averaged
-    n_rounds : averagings in a pass; with a single replica only places to stop
+    n_replicas : copies of the model that are trained separately and averaged
+    n_rounds : averagings per pass; with a single replica, points at which a fit may stop
     """
 
     shards: tuple[int, ...]
@@ -64,12 +64,12 @@ class Layout:
 
     @property
     def n_places(self) -> int:
-        """Shards of the busiest replica in a pass."""
+        """Maximum number of shards per replica in a pass."""
         return -(-len(self.shards) // self.n_replicas)
 
     @property
     def rounds(self) -> list[slice]:
-        """Which of its shards a replica trains on in each round."""
+        """Slices of the shards of a replica, one per round."""
         n = min(self.n_rounds, self.n_places)
         return [slice(a, b) for a, b in pairwise(self.n_places * k // n for k in range(n + 1))]
 
@@ -77,7 +77,7 @@ class Layout:
 class ShardedBackend(Backend):
     """Runs a pass as rounds of tasks; to the loop a pass is a single round of a single shard.
 
-    work : folder of the states that tasks exchange, which every worker sees
+    work : folder of the states that tasks exchange; all workers must have access to it
     announce : prints a line about lost workers
     """
 
@@ -93,7 +93,7 @@ class ShardedBackend(Backend):
     ) -> None:
         self.executor, self.job, self.plan, self.layout = executor, job, plan, layout
         self.measured, self.work, self.announce = measured, work, announce
-        # To a task every shard is a round, and a step that decays does so over all of them.
+        # For a task, each shard is a round, so that a decaying step decays over all of them.
         self.task_plan = replace(plan, n_rounds=plan.n_rounds * layout.n_places)
         self.n_observed = measured.n_observed
         self.rounds_between_scores = 1
@@ -148,7 +148,7 @@ class ShardedBackend(Backend):
         tasks: Sequence[Any],
         watch: Watch | None = None,
     ) -> list[Any]:
-        """The outcomes of a phase; says once that workers were lost before its end."""
+        """Results of the tasks of a phase; lost workers are announced once."""
         outcomes = self.executor.run(phase, function, tasks, watch)
         if lost := self.executor.lost - self._lost:
             self.announce(describe_lost(lost))
@@ -168,7 +168,7 @@ class ShardedBackend(Backend):
         return watch_round
 
     def _merge(self, start: Paths, trained: Sequence[Trained], target: Paths) -> Paths:
-        """Average each part by a task of its own; what a single replica learned is taken as is."""
+        """Average each part in a task of its own; the state of a single replica is not changed."""
         if len(trained) == 1:
             return trained[0].paths
         tasks = [
@@ -212,7 +212,7 @@ class ShardedBackend(Backend):
         return self.measured.total_weight
 
     def validate(self, state: TrainState) -> float | None:
-        """Scores of the shards, each with the weight of what it holds out, in their order."""
+        """Mean score of the shards, weighted by what each holds out, in their order."""
         if not self.measured.held_out:
             return None
         outcomes: list[list[tuple[float, float]]] = self._run(

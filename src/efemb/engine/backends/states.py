@@ -1,4 +1,4 @@
-"""States on disk: whole, or with their rows cut into parts that workers average side by side."""
+"""States on disk: whole, or with their rows cut into parts that workers average in parallel."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from efemb.storage.folder import MANIFEST, SealedKind
 STATE = SealedKind(
     format="efemb state", noun="state of a round", version=1, tensors="state.safetensors"
 )
-# A task on a cluster costs as much as averaging about a megabyte; files are few on a file server.
+# A task on a cluster costs as much as averaging a megabyte, and file servers prefer few files.
 SMALLEST_PART, MOST_PARTS = 2 << 20, 8
 
-Paths = tuple[Path, ...]  # of the parts of a state
+Paths = tuple[Path, ...]  # folders of the parts of a state
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Trained:
 
 
 def count_parts(space: ParameterSpace, dtype: Any, n_replicas: int) -> int:
-    """Parts of the states of replicas, a power of 2; depends on sizes only, as names of files do.
+    """Number of parts of the states of replicas, a power of 2; 1 for a single replica.
 
-    A single replica is not averaged.
+    It depends on sizes only, like the names of the files.
     """
     numbers = 2 * sum(int(np.prod(array.shape)) for array in space.layout)  # with sums of squares
     n_fitting = max(1, numbers * np.dtype(dtype).itemsize // SMALLEST_PART)
@@ -57,7 +57,7 @@ def paths_of(path: Path, n_parts: int) -> Paths:
 def write_state(paths: Paths, state: TrainState, mark: dict[str, Any]) -> None:
     """Write a state without the best so far, which only the loop needs.
 
-    It need not outlast a crash of the machine: then the pass begins anew.
+    A crash of the machine may destroy it: then the pass begins anew.
     """
     contents = replace(state, best=None).to_arrays()
     for part, path in enumerate(paths):
@@ -119,12 +119,12 @@ def checksum_of(path: Path) -> str:
 
 
 def checksums_of(paths: Paths) -> tuple[str, ...]:
-    """Of every part."""
+    """Checksums of all parts."""
     return tuple(checksum_of(path) for path in paths)
 
 
 def done_before(paths: Paths, mark: dict[str, Any]) -> Trained | None:
-    """A state that an earlier attempt has written, unless the machine crashed before it lasted."""
+    """The state that an earlier attempt wrote, None if it is missing or incomplete."""
     body: dict[str, Any] = {}
     for path in paths:
         if not STATE.exists(path):

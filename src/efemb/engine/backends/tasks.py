@@ -1,7 +1,7 @@
 """Tasks on shards: functions of files that write files, so that they may run anywhere, and twice.
 
-A task reads a state, runs rounds on its shards and writes the state that it ends with. Nothing
-lives on a worker but what can be made again.
+A task reads a state, runs rounds on its shards and writes the resulting state. Workers hold nothing
+that cannot be recomputed.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ READERS = 2  # threads that read the states of replicas, for which all workers w
 class ShardJob:
     """What all tasks of a fit share.
 
-    share : of the entries of every shard that is held out, None where nothing is
+    share : of the entries of each shard that are held out, None if none are
     binarize, allow_real, way_out : how an estimator reads its data
-    lists : fixed contexts of every entity, where the rows do not tell them
+    lists : fixed contexts of every entity, if they do not depend on the rows
     """
 
     store: ShardStore
@@ -71,7 +71,7 @@ class ShardJob:
     lists: tuple[Lists, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        assert self._mark  # takes a millisecond: once in a fit, not once in a task
+        assert self._mark  # computed once per fit, not once per task
         return self.__dict__
 
     def read(self, shard: int) -> Any:
@@ -83,7 +83,7 @@ class ShardJob:
         return data
 
     def check(self, data: Any) -> None:
-        """Refuse what the family cannot have produced."""
+        """Reject values that the family cannot have produced."""
         if not self.spec.context.reads_text:
             options: dict[str, Any] = {"allow_real": self.allow_real, "way_out": self.way_out}
             check_support(data, self.spec.family, **options)
@@ -95,7 +95,7 @@ class ShardJob:
         return self.spec.context.bind(data)
 
     def split(self, shard: int, pool: Workers, data: Any = None) -> Split:
-        """The solver of a shard, and the score of what is held out of it."""
+        """The solver of a shard, and the score of its held-out observations."""
         bound = self.bind(self.read(shard) if data is None else data)
         popularity = self.store.vocabulary.counts if self.solver == "rows" else None
         setup = Setup(self.solver, self.spec, pool, self.dtype, self.seed, popularity)
@@ -109,7 +109,7 @@ class ShardJob:
         return split
 
     def validation(self, shard: int, pool: Workers) -> Validation | None:
-        """The score of what is held out of a shard; made once where it fits."""
+        """The score of the held-out observations of a shard; a few shards are cached."""
         key = self._key(shard)
         validation = _kept[key] if key in _kept else self.split(shard, pool).validation
         if validation is not None:
@@ -121,7 +121,7 @@ class ShardJob:
 
     @cached_property
     def _mark(self) -> tuple[Any, ...]:
-        """What the validation sets depend on."""
+        """Everything on which validation sets depend, except the shard."""
         model = (repr(self.spec), self.solver, self.binarize, self.share, self.seed)
         return (self.store.checksum, *model)
 
@@ -129,12 +129,12 @@ class ShardJob:
 _kept: dict[tuple[Any, ...], Validation | None] = {}
 
 
-# -- what a fit must know of all rows --------------------------------------------------------------
+# -- statistics of all rows ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """Shards to be looked at before training."""
+    """Shards to be measured before training."""
 
     job: ShardJob
     shards: tuple[int, ...]
@@ -142,7 +142,7 @@ class MeasureTask:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a shard adds to what a fit must know; all of it adds up over shards.
+    """Statistics of a shard that a fit needs, which add up over shards.
 
     n_rows : to train on;  outweighs : whether single precision would lose an entry
     held_out : whether anything is held out
@@ -157,7 +157,7 @@ class Measured:
     held_out: bool
 
     def __add__(self, other: Measured) -> Measured:
-        """Those of both shards."""
+        """The statistics of both shards."""
         both = self.moments is not None and other.moments is not None
         return Measured(
             self.statistics + other.statistics,
@@ -171,7 +171,7 @@ class Measured:
 
 
 def measure(task: MeasureTask) -> Measured:
-    """Check and measure shards; of many only what they add up to is in memory."""
+    """Check and measure shards; only the sum over them is in memory."""
     measured = _measure(task.job, task.shards[0])
     for shard in task.shards[1:]:
         measured = measured + _measure(task.job, shard)
@@ -204,7 +204,7 @@ def _measure(job: ShardJob, shard: int) -> Measured:
 class TrainTask:
     """Some shards that a replica trains on, one after the other.
 
-    replica : its place among all;  first_round : rounds before the first of these shards
+    replica : its number;  first_round : rounds before the first of these shards
     start, target : the states to begin with and to write
     """
 
@@ -218,7 +218,7 @@ class TrainTask:
 
 
 def train(task: TrainTask) -> Trained:
-    """Train on the shards of a task; one that was done before is not done again."""
+    """Train on the shards of a task, unless its result exists already."""
     mark = {"start": list(checksums_of(task.start)), "shards": list(task.shards)}
     done = done_before(task.target, mark)
     if done is not None:
@@ -233,7 +233,7 @@ def train(task: TrainTask) -> Trained:
             state = merge(state, [run_round(state, shard, plan, in_place=True)], plan)
             value += state.objective - plan.space.log_prior(state.parameters)
             rows += split.solver.n_rows
-            del split, shard  # before the next one is read, so that one is in memory at a time
+            del split, shard  # before the next one is read: only one is in memory at a time
     prior = plan.space.log_prior(state.parameters)
     state = replace(state, objective=value + prior)
     value = state.objective - prior
@@ -291,7 +291,7 @@ class ScoreTask:
 
 
 def score(task: ScoreTask) -> list[tuple[float, float]]:
-    """Sum of scores and of weights of what is held out of each shard."""
+    """Sums of scores and of weights of the held-out observations of each shard."""
     vectors = task.plan.space.vectors(read_state(task.state, task.plan).parameters)
     parts = []
     with workers(task.job.n_jobs) as pool:
@@ -326,7 +326,7 @@ def _of_solvers(task: ScoreTask, ask: Callable[[Solver[Any], Factors], Any]) -> 
 
 
 def groups_of(shards: Sequence[int], n: int) -> list[tuple[int, ...]]:
-    """Shards in at most `n` groups of neighbors."""
+    """Cut the shards into at most `n` groups of consecutive ones."""
     n = max(1, min(n, len(shards)))
     edges = [len(shards) * k // n for k in range(n + 1)]
     return [tuple(shards[a:b]) for a, b in pairwise(edges)]

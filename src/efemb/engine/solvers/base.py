@@ -25,9 +25,10 @@ Bound = TypeVar("Bound", bound=BoundContext)
 
 
 class CellStatistic(Density):
-    """Numbers of cells in place of slopes: the gradient of the intercepts adds them up by entity.
+    """Not a density: its "slopes" are numbers that are to be summed by entity.
 
-    Not a density. `family` is that whose `evidence` is added up, None for ones.
+    With it, the gradient of the intercepts contains these sums. The numbers are the `evidence` of
+    `family`, or 1 if that is None.
     """
 
     listed = False
@@ -37,20 +38,20 @@ class CellStatistic(Density):
 
     @property
     def varies(self) -> bool:
-        """As those of a family may."""
+        """Whether numbers may differ between entities."""
         return True
 
     def at(self, entities: Ints) -> Family:
-        """The numbers of some entities."""
+        """Return the statistic of some entities."""
         return CellStatistic(None if self.family is None else self.family.at(entities))
 
     def value_and_slope(self, x: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Zeros, and the numbers."""
+        """Return zeros, and the numbers."""
         numbers = np.ones_like(v) if self.family is None else self.family.evidence(x, v)
         return np.zeros_like(v), numbers
 
     def expected_value(self, eta: Floats) -> Floats:
-        """Nothing is expected."""
+        """Return zeros."""
         return np.zeros_like(eta)
 
 
@@ -61,19 +62,19 @@ class Solver(ABC, Generic[Bound]):
     ----------
     bound : the context of every observation
     spec : the model
-    pool : threads to work in
+    pool : threads
     dtype : precision
     row_weight : array (rows,), optional
-    seed : of whatever the solver draws
-    popularity : array (N,), by default how often each entity occurs in the bound rows; a shard is
-        given that of all rows
+    seed : seed of the draws
+    popularity : array (N,), by default the number of bound rows with each entity; for a shard, that
+        of all rows
     """
 
     name: ClassVar[str]
     stochastic: ClassVar[bool] = True  # whether it can work on a part of the rows
-    weighs: ClassVar[bool] = True  # whether it looks at the weights of rows
+    weighs: ClassVar[bool] = True  # whether it takes weights of rows
     total_weight: float  # sum of the weights of all terms
-    n_observed: float  # weight of the observations that tell something: not the zeros of rows
+    n_observed: float  # weight of the observations, without the zeros of rows
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Solver(ABC, Generic[Bound]):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Check that the model can be solved, and do what is done once."""
+        """Check that the solver supports the model, and compute what does not change."""
 
     def set_family(self, family: Family) -> None:
         """Use a family whose dispersion has been refitted."""
@@ -124,7 +125,7 @@ class Solver(ABC, Generic[Bound]):
         return gradient.intercept.astype(np.float64)
 
     def start_round(self, key: RoundKey) -> None:
-        """Draw, where the solver draws anything, what this round of this shard draws."""
+        """Draw what the solver needs for a round of a shard, if anything."""
 
     def projects(self, space: ParameterSpace) -> bool:
         """Whether the best rho given alpha is known in closed form."""
@@ -135,10 +136,10 @@ class Solver(ABC, Generic[Bound]):
         return rng.permutation(self.n_rows)
 
     def expect(self, rows: Ints | None) -> None:
-        """Told which rows come after the next ones, so as to prepare them meanwhile."""
+        """Note the rows that come after the next ones, which may be prepared in the background."""
 
     def passes(self, state: TrainState, plan: Plan) -> Any:
-        """How first-order passes are made: minibatch steps along `value_and_gradient`."""
+        """Passes of a first-order optimizer; by default minibatch steps by `value_and_gradient`."""
         from efemb.engine.epochs import Passes
 
         return Passes(self, state, plan)
@@ -149,5 +150,5 @@ class Solver(ABC, Generic[Bound]):
     ) -> tuple[float, Factors]:
         """Sum over the rows (all of them by default).
 
-        `exact` visits every zero even where the model samples them.
+        `exact` visits every zero even if the model samples them.
         """

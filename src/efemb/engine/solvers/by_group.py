@@ -1,4 +1,4 @@
-"""GroupedSolver: any solver, for models in which groups of rows have vectors of their own."""
+"""GroupedSolver: any solver, for models in which each group of rows has its own vectors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from efemb.model.families.base import Family
 from efemb.model.predictor import by_group
 from efemb.model.spec import Spec
 
-STRETCH = 256  # rows of a group that come one after the other, so that products stay wide
+STRETCH = 256  # consecutive rows of one group, so that matrix products stay large
 
 Parts = list[tuple[int, Ints]]
 
 
 class GroupedSolver(Solver[BoundContext]):
-    """Calls an inner solver once per group, with the vectors of that group, and adds up.
+    """Calls an inner solver once per group, with the vectors of that group, and adds the results.
 
-    A solver that works on some rows gets those of the group. One that has to have all of them (the
-    moments) is made once per group, with a weight of 0 for the rows of the others.
+    A stochastic solver gets the rows of the group. For a solver that needs all rows (moments),
+    there is one solver per group, in which the rows of other groups have weight 0.
     """
 
     name = "grouped"
@@ -97,7 +97,7 @@ class GroupedSolver(Solver[BoundContext]):
         return np.asarray(total)
 
     def start_round(self, key: RoundKey) -> None:
-        """Let the inner solvers draw what this round of this shard draws."""
+        """Start the round of the inner solvers."""
         for solver in self.solvers:
             solver.start_round(key)
 
@@ -111,7 +111,7 @@ class GroupedSolver(Solver[BoundContext]):
         return np.concatenate([stretches[place] for place in rng.permutation(len(stretches))])
 
     def expect(self, rows: Ints | None) -> None:
-        """Sort the rows that come after the next ones into groups."""
+        """Note the rows that come after the next ones, sorted into groups."""
         self.ready = self.following
         self.following = None if rows is None else (rows, self._parts(rows))
 
@@ -119,7 +119,7 @@ class GroupedSolver(Solver[BoundContext]):
         return [(group, rows[places]) for group, places in by_group(self.codes[rows])]
 
     def _visits(self, rows: Ints) -> list[tuple[int, Ints, Ints | None]]:
-        """(group, its rows, the rows that are visited after them)."""
+        """(group, its rows, the rows that are visited next)."""
         expected = self.ready is not None and self.ready[0] is rows
         parts = self.ready[1] if expected and self.ready is not None else self._parts(rows)
         later = [] if self.following is None else self.following[1][:1]

@@ -1,4 +1,4 @@
-"""Solvers by name: which one runs for a model and its context."""
+"""Choice of the solver for a model and its context."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SOLVERS = ("auto", "generic", "moments", "rows", "windows")
 
 
 def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
-    """The solver that runs; a typed error where the asked one cannot."""
+    """Name of the solver to run; an error if the requested one does not support the model."""
     if name not in SOLVERS:
         raise ParameterError(f"unknown solver {name!r}; {suggest(name, SOLVERS)}")
     if not spec.combine.inner_product:
         if name not in ("auto", "generic"):
             raise ParameterError(
-                f"solver {name!r} knows inner products only, not combine={spec.combine!r}: use "
+                f"solver {name!r} supports inner products only, not combine={spec.combine!r}: use "
                 "solver='auto'"
             )
         name = "generic"
@@ -46,14 +46,15 @@ def choose_solver(name: str, bound: BoundContext, spec: Spec) -> str:
         raise ParameterError(windows.explain(spec))
     if name != "windows" and spec.context.shrink:
         raise ParameterError(f"solver {name!r} does not draw windows: use Window(shrink=False)")
-    if name != "windows" and getattr(spec.context, "subsample", None) is not None:
+    if name != "windows" and spec.context.subsample is not None:
         raise ParameterError(
-            f"solver {name!r} does not draw anew in each pass, as Window(subsample=) asks: use "
+            f"solver {name!r} does not draw anew in each pass, which Window(subsample=) needs: use "
             "Corpus.subsampled instead"
         )
     if name != "rows" and spec.context.thinning:
         raise ParameterError(
-            f"solver {name!r} does not thin contexts, as Basket(thinning=) asks: use solver='rows'"
+            f"solver {name!r} does not thin contexts, which Basket(thinning=) needs: use "
+            "solver='rows'"
         )
     return name
 
@@ -74,14 +75,14 @@ def make_solver(
         raise ParameterError("the categorical family needs a row context: context='basket'")
     if name == "moments" and bound.lists is None:
         raise ParameterError("solver 'moments' needs a context fixed for each entity")
-    # `choose_solver` has seen to it that the context has the shape that a solver takes.
+    # `choose_solver` has checked that the solver supports the context.
     kinds: dict[str, Any] = {
         "generic": GenericSolver,
         "moments": MomentsSolver,
         "rows": RowsSolver if bound.shares_rows else SumSolver,
         "windows": WindowsSolver,
     }
-    if spec.structure.grouped and name != "windows":  # whose kernels know groups
+    if spec.structure.grouped and name != "windows":  # its kernels support groups
         return GroupedSolver(kinds[name], bound, spec, pool, **options)
     solver: Solver[Any] = kinds[name](bound, spec, pool, **options)
     return solver
@@ -89,7 +90,7 @@ def make_solver(
 
 @dataclass(frozen=True)
 class Setup:
-    """Makes solvers of one kind."""
+    """Makes solvers of one kind for bound data."""
 
     name: str
     spec: Spec

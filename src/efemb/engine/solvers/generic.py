@@ -1,4 +1,4 @@
-"""The `generic` solver: any context, family and link; numba gathers, NumPy does the family."""
+"""The `generic` solver: any context, family and link."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from efemb.model.terms.base import RowSide
 
 
 class GenericSolver(Solver[BoundContext]):
-    """Visits every observed number with its context; exact, and without algebra to exploit."""
+    """Visits every observed number with its context; exact, but slower than the other solvers."""
 
     name = "generic"
 
     def prepare(self) -> None:
-        """Refuse what cannot be written as independent terms."""
+        """Reject models whose observations are not independent terms."""
         if self.spec.family.softmax:
             raise ParameterError(
                 "the categorical family needs a row context (Basket) and solver 'rows'"
@@ -38,7 +38,7 @@ class GenericSolver(Solver[BoundContext]):
         self.total_weight = self.n_observed = self._total_weight()
 
     def _blocks(self, rows: Ints, k: int) -> list[Ints]:
-        """Rows in pieces whose terms fit in a fixed number of numbers."""
+        """Cut the rows into pieces whose terms fit into a fixed amount of memory."""
         cost = self.bound.cost_of_row() + self.bound.n_entities * self.bound.n_dims * k
         size = max(1, self.pool.tuning.block_numbers // max(cost, 1))
         return [rows[start : start + size] for start in range(0, len(rows), size)]
@@ -56,11 +56,11 @@ class GenericSolver(Solver[BoundContext]):
     def value_and_gradient(
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
-        """Sum over the rows, block by block, added up in a fixed order."""
+        """Sum over the rows, block by block in a fixed order."""
         places = np.arange(self.n_rows) if rows is None else rows
         pieces = self._blocks(places, vectors.n_bag)
         total, gradient = 0.0, Factors.zeros_like(vectors)
-        # A gradient a piece: only a few of them at a time.
+        # Each piece has a gradient of its own, so only a few may exist at a time.
         for value, part in self.pool.ahead(lambda piece: self._block(piece, vectors), pieces):
             total += value
             gradient.add(part)
@@ -123,14 +123,14 @@ class GenericSolver(Solver[BoundContext]):
         return pulled
 
     def _base_of_exposed(self, x: Floats, weight: Floats) -> float:
-        """What log h(1) + log L of a word, over its weight L, is more than log h(x), x = 1 / L."""
+        """Sum of (log h(1) + log L) / L - log h(x) over words of weight L and value x = 1 / L."""
         seen = x > 0
         base = -x[seen] * np.log(x[seen]) - self.family.log_base_measure(x[seen])
         return float(weight[seen] @ base)
 
 
 def _signed_members(part: Bags) -> list[tuple[Any, Ints, float]]:
-    """Members of the bags with their index, and 1; what terms take out of them with -1."""
+    """Members of the bags with sign 1, and members that leave them with sign -1."""
     members: list[tuple[Any, Ints, float]] = [(part.matrix, part.bag, 1.0)]
     if part.own is not None and part.left_out is not None:
         members.append((part.own, part.left_out, -1.0))
@@ -138,7 +138,7 @@ def _signed_members(part: Bags) -> list[tuple[Any, Ints, float]]:
 
 
 def _scatter_contexts(part: Bags, d_context: Floats, out: Floats) -> None:
-    """Add gradients of scaled context sums to those of the vectors that were summed."""
+    """Add the gradients of scaled context sums to those of the summed vectors."""
     scaled = d_context / part.scale.astype(d_context.dtype)[:, None]
     for matrix, index, sign in _signed_members(part):
         g_sums = np.zeros((matrix.shape[0], out.shape[1]), dtype=out.dtype)

@@ -1,8 +1,8 @@
 """SumSolver: a Basket plus lists of members (Neighbors, Graph, Lagged), by the `rows` solver.
 
-A sum of contexts is linear in its context vectors. What lists add to u_tn, the sum of x rho_n .
-alpha_m / d over the members that occur, is a number for the few cells of a row that have any such
-member: an offset of single cells, which the rows solver knows from terms.
+A sum of contexts is linear in its context vectors. The contribution of lists to u_tn, the sum of
+x rho_n . alpha_m / d over the members that occur, is non-zero only in the few cells of a row that
+have such a member. It is treated like a term that adds offsets to single cells.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def applies(bound: BoundContext, spec: Spec) -> bool:
 
 
 def _sort_parts(bound: BoundContext) -> tuple[list[BoundContext], list[BoundContext]]:
-    """Those that are the row itself, and those that are lists."""
+    """The parts that are baskets, and those that are lists."""
     baskets = [part for part in bound.parts if part.shares_rows and part.leaves_own_bag]
     return baskets, [part for part in bound.parts if part.lists is not None]
 
@@ -58,7 +58,7 @@ def split_sum(bound: BoundContext) -> tuple[Any, EntityLists]:
 
 
 class SumSolver(Solver[BoundContext]):
-    """The rows solver on the basket of a sum, with what its lists add as a term of the model."""
+    """The rows solver on the basket of a sum, with the contribution of its lists as a term."""
 
     name = "rows"
 
@@ -93,13 +93,13 @@ class SumSolver(Solver[BoundContext]):
         self.inner.start_round(key)
 
     def expect(self, rows: Ints | None) -> None:
-        """These rows come after the next ones."""
+        """Note the rows that come after the next ones."""
         self.inner.expect(rows)
 
     def value_and_gradient(
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
-        """Sum over the rows; gradients through the members are put where their vectors are."""
+        """Sum over the rows; gradients of the members are added to those of their vectors."""
         n, k = self.bound.n_entities, vectors.n_bag  # members have no columns of terms
         names = [f"{LABEL}.{side}" for side in ("target", "bag")]
         members = [np.ascontiguousarray(vectors.target[:, :k]), vectors.bag]
@@ -117,7 +117,7 @@ class SumSolver(Solver[BoundContext]):
 
 
 class MembersTerm(CellTerm):
-    """Offsets of cells with members in their lists; its arrays are the vectors of the model."""
+    """Offsets of the cells that have members in lists; it uses the vectors of the model."""
 
     listed = False
 
@@ -126,28 +126,28 @@ class MembersTerm(CellTerm):
 
     @property
     def label(self) -> str:
-        """No column has this name."""
+        """A name that no column has."""
         return LABEL
 
     def freeze(self, data: Any) -> Term:
-        """It knows its rows."""
+        """Return itself: it was made for these rows."""
         return self
 
     def arrays(self, n_entities: int) -> tuple[TermArray, ...]:
-        """None of its own."""
+        """It has no arrays of its own."""
         return ()
 
     def bind(self, data: Any) -> BoundCells:
-        """The rows that it knows."""
+        """Return the rows that it was made for."""
         return self.bound
 
 
 @dataclass(frozen=True)
 class _Members:
-    """Which members the cells of some rows have.
+    """The members of the cells of some rows.
 
     ptr, ids : the cells (CSR);  place, edge : (members,) cell and edge of each
-    coefficient : (members,) value over divisor
+    coefficient : (members,) value divided by divisor
     """
 
     ptr: Ints
@@ -158,7 +158,7 @@ class _Members:
 
 
 class ListCells(BoundCells):
-    """What the members of lists add to u, cell by cell."""
+    """The contribution of the members of lists to u of single cells."""
 
     def __init__(self, bound: EntityLists) -> None:
         self.bound, self.n = bound, bound.n_entities
@@ -170,7 +170,7 @@ class ListCells(BoundCells):
         self.values = values
         owner = np.concatenate([part.owner for part in bound.lists])
         vector = np.concatenate([part.slot * self.n + part.members for part in bound.lists])
-        self.order = np.argsort(owner, kind="stable")  # of all edges, those of an entity together
+        self.order = np.argsort(owner, kind="stable")  # of all edges, sorted by entity
         rank = np.empty(len(owner), dtype=np.int64)
         rank[self.order] = np.arange(len(owner))
         sizes = np.bincount(owner, minlength=self.n)
@@ -185,7 +185,7 @@ class ListCells(BoundCells):
         self.last: tuple[Ints, _Members] | None = None
 
     def cells(self, arrays: Arrays, rows: Ints) -> SparseRows:
-        """Sums over the members of the cells that have any."""
+        """Sums over members, of the cells that have any."""
         members, target, bag = self._members(rows), arrays["target"], arrays["bag"]
         weight = np.empty(len(self.vector), dtype=target.dtype)
         ones, none = np.ones(self.n, target.dtype), np.zeros(len(bag), bag.dtype)
@@ -208,7 +208,7 @@ class ListCells(BoundCells):
         return {"target": np.asarray(matrix @ bag), "bag": np.asarray(matrix.T @ target)}
 
     def _members(self, rows: Ints) -> _Members:
-        """Those of some rows; a step asks twice for the same ones."""
+        """The members of some rows; those of the last call are kept for the backward pass."""
         last = self.last
         if last is not None and last[0] is rows:
             return last[1]
@@ -264,10 +264,10 @@ class ListCells(BoundCells):
 
 
 class _Shift:
-    """The edges of one list at one offset, by member: those of m at ptr[m]..ptr[m + 1].
+    """The edges of one list at one offset, sorted by member: those of m are at ptr[m]..ptr[m + 1].
 
-    owner, edge : entity of each, and its place among all edges
-    degrees : (N,) how many each entity has
+    owner, edge : entity of each edge, and its place among all edges
+    degrees : (N,) number of edges of each entity
     """
 
     def __init__(self, part: Lists, offset: int, rank: Ints, n: int) -> None:

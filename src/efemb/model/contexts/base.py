@@ -346,7 +346,7 @@ def or_one(scale: Floats) -> Floats:
 
 
 def check_scale(data: Dataset, scale: str) -> None:
-    """Refuse an unknown scale, and "total" on negative data."""
+    """Reject an unknown scale, and "total" on negative data."""
     if scale not in SCALES:
         raise ParameterError(f"unknown scale {scale!r}; {suggest(scale, SCALES)}")
     if scale != "total":

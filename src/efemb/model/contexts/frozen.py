@@ -1,4 +1,4 @@
-"""Kept: member lists found by a fit, so that later data do not lead to other lists."""
+"""Kept: the member lists that a fit found, which are used for all later data."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Lagged(Context):
         return ptr.astype(np.int64), np.concatenate(lists).astype(np.int64)
 
     def _check_part(self, part: Lists) -> None:
-        """Refuse options of the other context that would have no effect."""
+        """Reject options of the other context that would have no effect."""
         if part.offset.any():
             raise ParameterError("Lagged.of must have no offsets: give all of them to one Lagged")
         if part.scale not in ("none", self.scale) or (part.binary and not self.binary):

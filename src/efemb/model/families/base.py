@@ -218,7 +218,7 @@ def extend_by_mean(values: Floats, size: int) -> Floats:
 
 
 def check_by_entity(owner: Family, option: str, values: Floats) -> None:
-    """Refuse entity parameters that are not positive numbers, one per entity."""
+    """Reject entity parameters that are not positive numbers, one per entity."""
     name = f"{type(owner).__name__}.{option}"
     if values.ndim != 1 or values.dtype.kind not in "fiu":
         raise InputTypeError(f"{name} must hold one number per entity, got shape {values.shape}")

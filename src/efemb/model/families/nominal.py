@@ -85,7 +85,7 @@ class Nominal(Density):
         return np.asarray(np.eye(self.states)[winner].reshape(eta.shape))
 
     def freeze(self, data: Dataset) -> Family:
-        """Refuse data that are not indicators of that many states."""
+        """Reject data that are not indicators of that many states."""
         if data.n_dims != self.states:
             raise DataError(
                 f"Nominal({self.states}) needs observations of {self.states} indicators, got "

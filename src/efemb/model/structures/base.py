@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import InputTypeError, ParameterError
+from efemb.errors import ParameterError, check_name
 from efemb.model.ingredient import Ingredient, flag, positive_number
 from efemb.model.priors import Prior
 
@@ -240,8 +240,7 @@ class GroupStructure(Structure, ABC):
     def check(self) -> None:
         """The column must be a name, and the precision positive."""
         name = type(self).__name__
-        if not isinstance(self.column, str) or not self.column:
-            raise InputTypeError(f"{name}.column must be a name, got {self.column!r}")
+        check_name(f"{name}.column", self.column)
         positive_number(self, "precision")
         flag(f"{name}.intercepts", self.intercepts)
         flag(f"{name}.contexts", self.contexts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb.data.array_checks import is_sparse
 from efemb.data.columns import CellTable
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError, check_name
 from efemb.model.families.base import Family
 from efemb.model.links import Link
 from efemb.model.terms.base import BoundCells, TermArray
@@ -25,7 +25,7 @@ from efemb.model.terms.cell_table import (
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
 
-# Off u: the mean of what is not available is 0 in either precision, and so is its gradient.
+# Subtracted from u, so that the mean and its gradient are 0 in either precision.
 PENALTY = 1000.0
 
 
@@ -73,8 +73,7 @@ class Available(TableTerm):
 
     def check(self) -> None:
         """The table is a name."""
-        if not isinstance(self.table, str) or not self.table:
-            raise InputTypeError(f"Available.table must be a name, got {self.table!r}")
+        check_name("Available.table", self.table)
 
     def check_model(self, family: Family, link: Link) -> None:
         """A very low predictor must mean a mean of 0."""

@@ -176,8 +176,8 @@ class BoundTerm(ABC):
     def cells_without(self, arrays: Arrays, rows: Ints, left_out: Ints) -> CellValues | None:
         """`cells` of some rows, each without one item; the same unless the term `reads_items`.
 
-        B_nn = 0 or the like does not suffice where all entities share the context of one: in a
-        softmax, and in scores, the item that is asked for must not raise the others.
+        In a softmax and in scores, all entities share a context: the requested item must not
+        affect the predictions of the others either.
         """
         return self.cells(arrays, rows)
 
@@ -200,17 +200,17 @@ class BoundTerm(ABC):
 
 
 class CellTerm(Term):
-    """A term without columns: all it adds are offsets of single cells."""
+    """A term without columns, which adds only offsets to single cells."""
 
     width = 0
     has_cells = True
 
     def entity_columns(self, arrays: Arrays, n_entities: int) -> Floats:
-        """None, (N, 0)."""
+        """No columns, (N, 0)."""
         return np.zeros((n_entities, 0), dtype=np.float32)
 
     def pull_back_entities(self, gradient: Floats) -> dict[str, Floats]:
-        """No array is behind L."""
+        """No gradients, because L has no parameters."""
         return {}
 
 
@@ -226,11 +226,11 @@ class BoundCells(BoundTerm):
         """Gradients of the arrays behind o from dL/do, in the shape of the values of `cells`."""
 
     def row_columns(self, arrays: Arrays, rows: Ints) -> Floats:
-        """None, (rows, 0)."""
+        """No columns, (rows, 0)."""
         return np.zeros((len(rows), 0), dtype=np.float32)
 
     def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """No array is behind R."""
+        """No gradients, because R has no parameters."""
         return {}
 
 
@@ -358,6 +358,14 @@ def arrays_of(term: Term, arrays: Arrays) -> dict[str, Floats]:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def check_signed(term: Term, prior: Prior) -> None:
+    """Check the prior of a term whose numbers may have either sign."""
+    prior.check()
+    if prior.positive:
+        name = type(term).__name__
+        raise ParameterError(f"{name} takes a prior of signed numbers, got {prior!r}")
 
 
 def resolve_terms(terms: Any) -> tuple[Term, ...]:

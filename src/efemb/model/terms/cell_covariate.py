@@ -10,10 +10,10 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.data.array_checks import is_sparse
 from efemb.data.columns import CellTable, distinct_labels, label_codes
-from efemb.errors import DataError, InputTypeError, ParameterError
-from efemb.model.ingredient import row_column
+from efemb.errors import DataError, check_name
+from efemb.model.ingredient import flag, row_column
 from efemb.model.priors import Normal, Prior
-from efemb.model.terms.base import Arrays, BoundCells, TermArray
+from efemb.model.terms.base import Arrays, BoundCells, TermArray, check_signed
 from efemb.model.terms.cell_table import (
     RowsOfTable,
     TableTerm,
@@ -111,16 +111,11 @@ class CellCovariate(TableTerm):
 
     def check(self) -> None:
         """Names are text, the prior is one of signed numbers."""
-        for name, value in (("table", self.table), ("by", self.by)):
-            if not (isinstance(value, str) and value) and not (name == "by" and value is None):
-                raise InputTypeError(f"CellCovariate.{name} must be a name, got {value!r}")
-        if not isinstance(self.log, bool | np.bool_):
-            raise InputTypeError(f"CellCovariate.log must be True or False, got {self.log!r}")
-        self._prior.check()
-        if self._prior.positive:
-            raise ParameterError(
-                f"CellCovariate takes a prior of signed numbers, got {self._prior!r}"
-            )
+        check_name("CellCovariate.table", self.table)
+        if self.by is not None:
+            check_name("CellCovariate.by", self.by)
+        flag("CellCovariate.log", self.log)
+        check_signed(self, self._prior)
 
     @property
     def _prior(self) -> Prior:

@@ -166,7 +166,7 @@ class KnownCells(BoundCells):
         return self.rows.offsets(rows, np.full(self.rows.values.shape[1], self.factor))
 
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """No array is behind them."""
+        """No gradients, because the numbers are data."""
         return {}
 
 

@@ -44,7 +44,7 @@ class CellValues(ABC):
 
     @abstractmethod
     def misfit(self, n_rows: int, n_entities: int) -> str:
-        """What does not fit this many rows and entities; empty if everything does."""
+        """What does not match these numbers of rows and entities; empty if everything does."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class SparseRows(CellValues):
         return values
 
     def gather(self, cells: Floats) -> Floats:
-        """The numbers of its cells."""
+        """The numbers of the stored cells."""
         return np.asarray(cells[self.row, self.ids])
 
     def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
@@ -139,7 +139,7 @@ class SparseRows(CellValues):
         return SparseRows(ptr, self.ids[cells], self.values[cells])
 
     def misfit(self, n_rows: int, n_entities: int) -> str:
-        """What does not fit: pointers, numbers of values, ids or their order."""
+        """What does not match: pointers, numbers of values, ids or their order."""
         shapes = (len(self.ptr), len(self.ids), len(self.values))
         if shapes != (n_rows + 1, self.ptr[-1], self.ptr[-1]):
             return f"must give {n_rows + 1} pointers and one value per id"
@@ -151,11 +151,11 @@ class SparseRows(CellValues):
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows that are rows of a table but for some cells: many may be the same one, and none is made.
+    """Rows as references to rows of a table, some with changed cells; none is copied.
 
-    table : the cells;  code : (rows,) which row of the table each of them is
+    table : the cells;  code : (rows,) row of the table
     changed : cells that differ;  cells : the places of these among the cells of the row
-    place : (rows,) row of `changed`, -1 for one without a change
+    place : (rows,) row of `changed`, -1 for a row without changes
     """
 
     table: SparseRows
@@ -166,7 +166,7 @@ class TableRows:
 
     @classmethod
     def of(cls, rows: SparseRows) -> TableRows:
-        """Each row of a table once, as it is."""
+        """Each row of a table once, without changes."""
         n = len(rows.ptr) - 1
         unchanged = SparseRows(np.zeros(1, np.int64), rows.ids[:0], rows.values[:0])
         return cls(rows, np.arange(n), unchanged, rows.ids[:0], np.full(n, -1))
@@ -225,7 +225,7 @@ class ScaledRows(CellValues):
         return ScaledRows(self.values, self.weights.slice_rows(rows))
 
     def misfit(self, n_rows: int, n_entities: int) -> str:
-        """What does not fit: the number of values, or the rows."""
+        """What does not match: the number of values, or the rows."""
         if self.values.shape != (1,):
             return "must give one number that weights are multiplied by"
         return self.weights.rows.misfit(n_rows, n_entities)
@@ -269,7 +269,7 @@ class GroupTable(CellValues):
         return GroupTable(self.code[rows], self.values)
 
     def misfit(self, n_rows: int, n_entities: int) -> str:
-        """What does not fit: the number of codes, or of columns."""
+        """What does not match: the number of codes, or of columns."""
         shapes = (len(self.code), self.values.shape[1:])
         if shapes == (n_rows, (n_entities,)):
             return ""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efemb._typing import Floats, Ints
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, check_name
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
-from efemb.model.terms.base import Arrays, BoundTerm, Term, TermArray
+from efemb.model.terms.base import Arrays, BoundTerm, Term, TermArray, check_signed
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
@@ -67,12 +67,8 @@ class Covariate(Term):
 
     def check(self) -> None:
         """The column is a name, the prior one of signed numbers."""
-        if not isinstance(self.column, str) or not self.column:
-            raise InputTypeError(f"Covariate.column must be a name, got {self.column!r}")
-        prior = Prior.resolve(self.prior)
-        prior.check()
-        if prior.positive:
-            raise ParameterError(f"Covariate takes a prior of signed numbers, got {prior!r}")
+        check_name("Covariate.column", self.column)
+        check_signed(self, Prior.resolve(self.prior))
 
     def freeze(self, data: Dataset) -> Covariate:
         """Center and scale of the training rows."""
@@ -120,7 +116,7 @@ class Covariate(Term):
 
 @dataclass(frozen=True)
 class _StandardizedRows(BoundTerm):
-    """Values of the rows; nothing about them is learned."""
+    """Values of the rows, which are data."""
 
     z: Floats
 
@@ -129,5 +125,5 @@ class _StandardizedRows(BoundTerm):
         return self.z[rows].astype(arrays["coefficients"].dtype, copy=False)
 
     def pull_back_rows(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """No array is behind the values."""
+        """No gradients, because the values are data."""
         return {}

@@ -13,13 +13,14 @@ import numpy as np
 from efemb._typing import Floats, Ints
 from efemb.data.columns import distinct_labels, label_codes
 from efemb.data.vocabulary import canonical_label
-from efemb.errors import DataError, InputTypeError, ParameterError
+from efemb.errors import DataError, ParameterError, check_name
 from efemb.model.ingredient import positive_number, row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
     BoundCells,
     CellTerm,
     TermArray,
+    check_signed,
 )
 from efemb.model.terms.cell_values import SparseRows, TableRows
 from efemb.model.terms.row_units import mix_numbers, read_units
@@ -114,9 +115,9 @@ class History(CellTerm):
 
     def check(self) -> None:
         """Columns are names, kappa and decay positive numbers."""
-        for name, value in (("column", self.column), ("time", self.time)):
-            if not (isinstance(value, str) and value) and not (name == "time" and value is None):
-                raise InputTypeError(f"History.{name} must be a name, got {value!r}")
+        check_name("History.column", self.column)
+        if self.time is not None:
+            check_name("History.time", self.time)
         positive_number(self, "kappa")
         if self.decay is not None:
             positive_number(self, "decay")
@@ -125,10 +126,7 @@ class History(CellTerm):
                     f"History(decay={self.decay!r}) needs time=, the row column with the time of "
                     "each row"
                 )
-        prior = Prior.resolve(self.prior)
-        prior.check()
-        if prior.positive:
-            raise ParameterError(f"History takes a prior of signed numbers, got {prior!r}")
+        check_signed(self, Prior.resolve(self.prior))
 
     def freeze(self, data: Dataset) -> History:
         """The training rows, by household."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from efemb._typing import Bools, Floats, Ints
 from efemb.data.array_checks import make_csr
-from efemb.errors import DataError, InputTypeError, ParameterError, check_integer, check_number
+from efemb.errors import DataError, InputTypeError, check_integer, check_number
 from efemb.model.ingredient import positive_number
 from efemb.model.priors import Prior
-from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray
+from efemb.model.terms.base import Arrays, BoundCells, CellTerm, TermArray, check_signed
 from efemb.model.terms.cell_values import SparseRows, TableRows
 from efemb.model.terms.row_units import mix_numbers, read_units
 from efemb.model.terms.scaled_cells import ScaledCells
@@ -119,10 +119,7 @@ class ItemPairs(CellTerm):
             raise InputTypeError(
                 f"ItemPairs.sparse must be True, False or None, got {self.sparse!r}"
             )
-        prior = Prior.resolve(self.prior)
-        prior.check()
-        if prior.positive:
-            raise ParameterError(f"ItemPairs takes a prior of signed numbers, got {prior!r}")
+        check_signed(self, Prior.resolve(self.prior))
 
     def freeze(self, data: Dataset) -> ItemPairs:
         """The weights of all training rows and of each half, and the training rows by number."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from efemb._typing import Floats
 from efemb.data.array_checks import is_sparse
-from efemb.errors import DataError, InputTypeError
+from efemb.errors import DataError, check_name
 from efemb.model.ingredient import row_column
 from efemb.model.terms.base import BoundCells, CellTerm, TermArray
 from efemb.model.terms.cell_table import (
@@ -71,8 +71,7 @@ class Offset(CellTerm):
 
     def check(self) -> None:
         """The column is a name."""
-        if not isinstance(self.column, str) or not self.column:
-            raise InputTypeError(f"Offset.column must be a name, got {self.column!r}")
+        check_name("Offset.column", self.column)
 
     def freeze(self, data: Dataset) -> Offset:
         """The table of the training data; of a row column, that it is one."""

@@ -1,4 +1,4 @@
-"""The units of rows, and numbers that tell rows apart."""
+"""The units of rows, and numbers that identify rows."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.columns import distinct_labels, label_codes
-from efemb.errors import InputTypeError, ParameterError, check_integer
+from efemb.errors import InputTypeError, ParameterError, check_integer, check_name
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
@@ -90,8 +90,7 @@ class RowVectors(Term):
 
     def check(self) -> None:
         """The column is a name, the length a positive integer."""
-        if not isinstance(self.column, str) or not self.column:
-            raise InputTypeError(f"RowVectors.column must be a name, got {self.column!r}")
+        check_name("RowVectors.column", self.column)
         check_integer("RowVectors.n_components", self.n_components)
         groups = () if self.groups is None else self.groups
         if strange := [label for label in groups if not isinstance(label, Hashable)]:

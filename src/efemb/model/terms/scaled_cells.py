@@ -1,4 +1,4 @@
-"""Known numbers of cells times a coefficient that is learned."""
+"""Known numbers of cells times a learned coefficient."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Evidence: how much the weights of an entity's members are shrunk, from its Gram matrix alone.
+"""Evidence: choice of the ridge of each entity from its Gram matrix, without held-out rows.
 
-With weights w_m ~ Normal(0, sigma2 / (ridge_n r_m)) the observations of an entity are normal, and
-their likelihood with the weights integrated out has one free number, ridge_n, once sigma2 is at
-its best value. It is large where the members say little and small where they say much, and it
-takes no held-out rows.
+With weights w_m ~ Normal(0, sigma2 / (ridge_n r_m)), the observations of an entity are normal, and
+their likelihood with the weights integrated out and the best sigma2 is a function of ridge_n alone.
+Its best value is large if the members predict little, and small if they predict much.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from efemb._typing import Floats
 # Ridges that are tried, relative to the mean square of the members over all rows.
 GRID = np.geomspace(1e-7, 1e3, 81)
 # Weights of members shrink with the square of their distance, in units of the mean distance.
-# Chosen on validation frames: of 0, 1, 2 and 3 the best on two recordings, and within 0.1% on
-# those where distance says nothing.
+# The best of 0, 1, 2 and 3 on validation frames of two recordings; on recordings where distance is
+# irrelevant, within 0.1% of the best.
 DISTANCE_POWER = 2.0
-NEAREST = 0.05  # in units of the mean distance: members at the same place are not free
+NEAREST = 0.05  # minimum distance in units of the mean, so that every member is penalized
 EM_STEPS, RAREST = 50, 1e-6
 NOTHING = 5.0  # entities
-# The variance has a weak prior, so that few rows that many members fit exactly prove nothing: as
-# if so many rows had been seen whose residuals are this share of the squares.
+# Weak prior of the variance, for entities with few rows that many members fit exactly: as if there
+# were this number of further rows, whose squared residuals are this share of the squares.
 PRIOR_ROWS, PRIOR_SHARE = 2.0, 0.1
-EXACT = 1e-10  # part of the squares that is rounding
+EXACT = 1e-10  # share of the squares that may be rounding error
 
 
 def distance_factors(distance: Floats | None, n_edges: int) -> Floats:
-    """How much more than others the weight of each member is shrunk, (edges,)."""
+    """Relative penalty of the weight of each member, (edges,)."""
     mean = 0.0 if distance is None or n_edges == 0 else float(distance.mean())
     if distance is None or not mean > 0:
         return np.ones(n_edges)
@@ -39,12 +38,12 @@ def distance_factors(distance: Floats | None, n_edges: int) -> Floats:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of one entity, for each ridge of the grid.
+    """The evidence of one entity, for each ridge of the grid.
 
-    size : mean square of the members over all rows, the unit of the ridges; 0 where there is
-        nothing to shrink
+    size : mean square of the members over all rows, the unit of the ridges; 0 if there are no
+        weights to shrink
     log_evidence : (grid,) likelihood with the weights integrated out, at the best variance
-    variance : (grid,) that variance
+    variance : (grid,) the best variance
     """
 
     size: float
@@ -60,7 +59,7 @@ def measure_evidence(
     Parameters
     ----------
     gram, cross : arrays (c, c) and (c,)
-        Sums over the rows of z z' and x z, about the means where there is an intercept.
+        Sums over the rows of z z' and x z, about the means if there is an intercept.
     square : float
         Sum of x^2, likewise.
     weight : float
@@ -88,10 +87,9 @@ def measure_evidence(
 def pool_evidence(log_evidence: Floats) -> Floats:
     """Probability of each ridge of the grid for each entity, (N, grid), by empirical Bayes.
 
-    How common each ridge is among the entities is learned from all of them (EM for the weights of
-    the grid). So where nothing is to be learned from members, chance is not mistaken for a signal,
-    and a few entities that are predicted exactly do not speak for the others. Nothing to learn, the
-    last of the grid, has the weight of some entities from the start.
+    The prior over the grid is learned from all entities by EM. So chance is not mistaken for a
+    signal if members do not help, and a few entities that are predicted exactly do not determine
+    the ridges of the others. The largest ridge has a prior weight of `NOTHING` entities.
     """
     likelihood = np.exp(log_evidence - log_evidence.max(axis=1, keepdims=True))
     share: Floats = np.full(log_evidence.shape[1], 1.0 / log_evidence.shape[1])

@@ -1,4 +1,4 @@
-"""The `moments` solver: Gaussian models with fixed contexts, from Gram matrices made once."""
+"""The `moments` solver: Gaussian models with fixed contexts, from precomputed Gram matrices."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def _flattens(bound: BoundContext, spec: Spec) -> bool:
 
 
 class MomentsSolver(Solver[EntityLists]):
-    """x_n is regressed on its members: G_n = sum w z z', c_n = sum w x z, then no row is needed.
+    """Regresses each x_n on its members z: G_n = sum of w z z' and c_n = sum of w x z suffice.
 
-    The members' coefficients are alpha_m . rho_n and the intercept is the coefficient of 1, so
-    value and gradient cost N c (c + K), independent of the number of rows.
+    The coefficients of the members are alpha_m . rho_n and the intercept is the coefficient of 1.
+    Value and gradient cost N c (c + K) for contexts of c members, whatever the number of rows.
     """
 
     name = "moments"
@@ -89,14 +89,14 @@ class MomentsSolver(Solver[EntityLists]):
         return self.family.variance
 
     def _lay_out(self) -> None:
-        """One list of edges per entity over all parts, and its transpose."""
+        """Merge the lists of all parts into one list of edges per entity, and transpose it."""
         bound = self.bound
         owner = np.concatenate([part.owner for part in bound.lists])
         order = np.argsort(owner, kind="stable")
         index = np.concatenate(
             [part.slot * bound.n_entities + part.members for part in bound.lists]
         )
-        self.order: Ints = order  # of the edges here among those of all parts
+        self.order: Ints = order  # place of each edge among those of all parts
         self.members: Ints = index[order]
         degree = np.bincount(owner, minlength=bound.n_entities)
         self.ptr: Ints = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -108,7 +108,7 @@ class MomentsSolver(Solver[EntityLists]):
         self.back_owner: Ints = owner[order][back]
 
     def _accumulate(self) -> None:
-        """Gram matrices and cross products of every entity."""
+        """Compute the Gram matrix and the cross products of every entity."""
         self.gram = np.empty(self.place[-1], dtype=self.dtype)
         self.cross = np.empty(len(self.members) + self.bound.n_entities, dtype=self.dtype)
         self.square_of, self.weight_of = np.zeros((2, self.bound.n_entities))
@@ -132,7 +132,7 @@ class MomentsSolver(Solver[EntityLists]):
             design = self.pool.buffer("design", (size + 1, self.n_rows), np.float64)
             shifted.fill(n, design[:-1])
             design[-1] = 1.0 if self.spec.intercept else 0.0
-            # The product of a matrix with its own transpose takes half the time.
+            # The product of a matrix with its own transpose takes half the time of another product.
             weight = self.row_weight if alike else self._weight(x, shifted.observed(n))
             weighted = design if alike else design * weight
             self.gram[self.place[n] : self.place[n + 1]] = (weighted @ design.T).ravel()
@@ -149,12 +149,8 @@ class MomentsSolver(Solver[EntityLists]):
 
     # -- shrinkage of the members' weights ---------------------------------------------------------
 
-    def absorb(self, other: MomentsSolver) -> None:
-        """Add the rows of another solver with the same lists: sums over rows add up."""
-        self.add_sums(other.sums())
-
     def sums(self) -> dict[str, Floats]:
-        """What is known of the rows."""
+        """The sums over the rows, which are all that a fit needs of them."""
         totals = {"squares": np.array([self.squares]), "weight": np.array([self.total_weight])}
         by_entity = {"square_of": self.square_of, "weight_of": self.weight_of}
         return {"gram": self.gram, "cross": self.cross, **by_entity, **totals}
@@ -170,11 +166,11 @@ class MomentsSolver(Solver[EntityLists]):
         self.n_observed = self.total_weight
 
     def in_order(self, parts: Sequence[Floats]) -> Floats:
-        """Numbers of the edges of every part, in the order of the edges here."""
+        """Values of the edges of all parts, in the order of the edges of the solver."""
         return np.asarray(np.concatenate(parts)[self.order])
 
     def regression(self, n: int) -> tuple[Floats, Floats, float]:
-        """Gram matrix, cross products and squares of one entity, about means with an intercept."""
+        """Gram matrix, cross products and squares of an entity (centered with an intercept)."""
         size = int(self.ptr[n + 1] - self.ptr[n])
         gram = self.gram[self.place[n] : self.place[n + 1]].reshape(size + 1, size + 1)
         whole = np.asarray(gram, dtype=np.float64)
@@ -211,10 +207,10 @@ class MomentsSolver(Solver[EntityLists]):
         return Ridges(ridge, noise / total if total > 0 else 0.0, float(size.mean()))
 
     def add_ridge(self, parts: Sequence[Floats | None]) -> None:
-        """Penalize the squares of the weights rho_n . alpha_m: a diagonal beside the Gram matrices.
+        """Penalize the squares of the weights rho_n . alpha_m by adding to the Gram matrices.
 
-        So value and gradient have the penalty in them, and a learned variance counts it as a part
-        of the residuals, as the evidence does.
+        Value and gradient then include the penalty, and a learned variance counts it among the
+        squared residuals, as the evidence does.
         """
         given = [part if part is not None else np.zeros(0) for part in parts]
         self.ridge = self.in_order(given)
@@ -224,7 +220,7 @@ class MomentsSolver(Solver[EntityLists]):
         self.gram[diagonal] += self.ridge.astype(self.dtype)
 
     def variance_at_start(self, noise: float) -> float:
-        """The variance of the family, or that of the noise where it is learned."""
+        """The variance of the family, or `noise` if the variance is learned."""
         return noise if self.family.learns and noise > 0 else self.variance
 
     # -- value and gradient ------------------------------------------------------------------------
@@ -232,14 +228,12 @@ class MomentsSolver(Solver[EntityLists]):
     def value_and_gradient(
         self, vectors: Factors, rows: Ints | None = None, *, exact: bool = False
     ) -> tuple[float, Factors]:
-        """Sum over all rows; a part of them cannot be asked for."""
+        """Sum over all rows; some of the rows are an error."""
         if rows is not None and len(rows) != self.n_rows:
             raise ParameterError("solver 'moments' works on all rows: use batch_size=None")
         gradient = Factors.zeros_like(vectors)
         g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
-        statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
-
-        variance = self._variances
+        statistics, variance = self._statistics, self._variances
         arrays = (vectors.target, vectors.bag, vectors.intercept)
         slopes = (gradient.target, g_edges, gradient.intercept)
 
@@ -261,8 +255,12 @@ class MomentsSolver(Solver[EntityLists]):
         return self._log_likelihood(total), gradient
 
     @property
+    def _statistics(self) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+        return self.ptr, self.members, self.place, self.gram, self.cross
+
+    @property
     def _variances(self) -> Floats | None:
-        """Variance of every entity, None where they have the same."""
+        """Variance of every entity, None if it is the same for all."""
         if not self.family.varies:
             return None
         every = np.arange(self.bound.n_entities)
@@ -271,7 +269,7 @@ class MomentsSolver(Solver[EntityLists]):
     def _fit_entities(
         self, piece: slice, variance: Floats, given: tuple[Any, ...], slopes: tuple[Floats, ...]
     ) -> float:
-        """Log-likelihood of some entities, each with its own variance; fills their slopes."""
+        """Log-likelihood of some entities, each with its own variance; fill their slopes."""
         value = 0.0
         for n in range(piece.start, piece.stop):
             fit = float(gram_gradient(n, n + 1, *given, *slopes))
@@ -286,25 +284,21 @@ class MomentsSolver(Solver[EntityLists]):
         """Squared residuals of every entity, from the Gram matrices, and its weight."""
         slopes = Factors.zeros_like(vectors)
         g_edges = np.empty(len(self.members), dtype=vectors.target.dtype)
-        given = (self.ptr, self.members, self.place, self.gram, self.cross)
-        arrays = (vectors.target, vectors.bag, vectors.intercept)
+        arrays = (*self._statistics, vectors.target, vectors.bag, vectors.intercept)
         out = (slopes.target, g_edges, slopes.intercept)
-        fits = [
-            float(gram_gradient(n, n + 1, *given, *arrays, *out))
-            for n in range(self.bound.n_entities)
-        ]
+        fits = [float(gram_gradient(n, n + 1, *arrays, *out)) for n in range(self.bound.n_entities)]
         return self.square_of - np.array(fits), self.weight_of
 
     def best_targets(self, bag: Floats) -> tuple[Floats, Floats]:
-        """rho and intercepts that maximize the objective given alpha, entity by entity."""
+        """Embeddings and intercepts that maximize the objective given alpha."""
         prior, scalar = self.spec.prior_rho, self.dtype.type
-        assert prior is not None  # `projects` has seen to it
+        assert prior is not None  # `projects` has checked it
         free = self.spec.intercept_prior
         stiffness = 0.0 if free is None else free.shrinkage
         variance = self._variances
         target = np.empty((self.bound.n_entities, bag.shape[1]), dtype=bag.dtype)
         intercept = np.zeros(self.bound.n_entities, dtype=bag.dtype)
-        statistics = (self.ptr, self.members, self.place, self.gram, self.cross)
+        statistics = self._statistics
 
         def solve(piece: slice) -> None:
             whole = [(piece.start, piece.stop, self.variance)]
@@ -318,7 +312,7 @@ class MomentsSolver(Solver[EntityLists]):
         return target, intercept
 
     def projects(self, space: ParameterSpace) -> bool:
-        """Whether `best_targets` holds: rho free, of its own for each entity, and penalized."""
+        """Whether `best_targets` applies: signed, penalized embeddings, one per entity."""
         spec, prior = self.spec, self.spec.prior_rho
         normal = prior is not None and prior.shrinkage > 0
         free = spec.intercept_prior is None or spec.intercept_prior.shrinkage > 0
@@ -356,13 +350,13 @@ class Shifted:
         return self.columns[:, source] * known, known
 
     def observed(self, n: int) -> Floats:
-        """1 where x_n is observed."""
+        """Array of 1 where x_n is observed and 0 elsewhere."""
         if self.x_seen is None:
             return np.ones(self.columns.shape[1])
         return np.asarray(self.x_seen[n], dtype=np.float64)
 
     def fill(self, n: int, out: Floats) -> None:
-        """Scaled member values of entity n, part after part (members, rows)."""
+        """Fill `out`, (members, rows), with the scaled member values of entity n."""
         start = 0
         for part, offsets in zip(self.bound.lists, self.offsets, strict=True):
             stop = start + int(part.ptr[n + 1] - part.ptr[n])
@@ -400,12 +394,12 @@ class Shifted:
     def _by_offset(
         self, part: Lists, offsets: list[int], edges: slice
     ) -> Iterator[tuple[int, Ints]]:
-        """The members at each offset: their places among those of the entity."""
+        """Yield (offset, places of the members at this offset among those of the entity)."""
         for offset in offsets:
             yield offset, np.flatnonzero(part.offset[edges] == offset)
 
     def _seen(self, part: Lists, offsets: list[int], edges: slice) -> Floats:
-        """How many members of an entity are observed in each row, or the sum of their weights."""
+        """Number of observed members of an entity in each row, or the sum of their weights."""
         count, members = np.zeros(self.columns.shape[1]), part.members[edges]
         for offset, mine in self._by_offset(part, offsets, edges):
             known = self.cache[offset][1]
@@ -415,7 +409,7 @@ class Shifted:
 
 
 def _columns(data: Dataset, pool: Workers) -> tuple[Floats, Bools | None]:
-    """Columns as contiguous rows, 0 where missing, and what is observed (None: everything)."""
+    """Columns as contiguous rows, 0 where missing, and a mask of observed values (None: all)."""
     dense = data.values.toarray() if data.is_sparse else data.values
     raw = dense.reshape(data.n_rows, data.n_entities)
     columns = np.empty((data.n_entities, data.n_rows))
@@ -423,7 +417,7 @@ def _columns(data: Dataset, pool: Workers) -> tuple[Floats, Bools | None]:
     def transpose(rows: slice) -> None:
         columns[:, rows] = raw[rows].T
 
-    list(pool.map(transpose, cut(data.n_rows, BLOCK_ROWS)))  # at once they would miss the cache
+    list(pool.map(transpose, cut(data.n_rows, BLOCK_ROWS)))  # in blocks that fit into the cache
     seen = ~np.isnan(columns)
     if seen.all():
         return columns, None

@@ -25,18 +25,18 @@ from efemb.model.contexts.bound.rows import RowBlock
 from efemb.model.terms.base import Arrays, RowSide
 from efemb.model.terms.cell_values import GroupTable, Offsets, ScaledRows, SparseRows, TableRows
 
-MOST_UNUSED = 64  # rows of a table that are cut for each that is used
-LANES = 8  # `kernels.offsets` moves as many cells at a time
+MOST_UNUSED = 64  # rows of a table per row in use
+LANES = 8  # cells that `kernels.offsets` moves at a time
 
 
 @dataclass(frozen=True)
 class CellList:
     """The cells of one part, as rows of a table, for tiles.
 
-    table : SparseRows behind ptr, ids, values, which have the types that kernels see
-    rows : its rows, some of which have cells that differ;  stale : those where this matters
-    scaled : whether a factor is learned, and not each value
-    slope : of each cell; where they are scaled, the sum of their slopes times their values
+    table : SparseRows from which ptr, ids and values come, in the types of the kernels
+    rows : its rows, some of which have cells that differ;  stale : rows where this matters
+    scaled : whether a common factor is learned, instead of each value
+    slope : of each cell; if scaled, the sum of slope times value over all cells
     """
 
     table: SparseRows
@@ -51,7 +51,7 @@ class CellList:
 
     @classmethod
     def of(cls, part: ScaledRows | SparseRows, stale: Bools | None, dtype: Any) -> CellList:
-        """Of a part, in the precision of the tiles."""
+        """Make the list of a part, in the precision of the tiles."""
         scaled = isinstance(part, ScaledRows)
         rows = part.weights if isinstance(part, ScaledRows) else TableRows.of(part)
         factor = float(part.values[0]) if scaled else 1.0
@@ -64,7 +64,7 @@ class CellList:
         return cls(table, ptr, ids, values, rows, stale, factor, scaled, slope)
 
     def cut(self, edges: Ints) -> Ints:
-        """Cells of each row of the table before each tile; counted once."""
+        """Number of cells of each row of the table before each tile (computed once)."""
         key = edges.tobytes()
         if key not in self.table.cuts:
             starts = np.empty((len(self.ptr) - 1, len(edges)), np.int32)
@@ -73,7 +73,7 @@ class CellList:
         return self.table.cuts[key]
 
     def deal(self, edges: Ints, pitch: int, begin: Ints, where: Ints, dealt: Floats) -> Ints:
-        """Lay the cells into tiles from `begin` on; returns where they end."""
+        """Copy the cells to their tiles, from `begin` on; return where they end."""
         rows, end = (edges, self.cut(edges), self.rows.code), begin.copy()
         deal_cells(rows, pitch, end, self.ptr, self.ids, self.values, where, dealt)
         stale = np.flatnonzero(self.stale)
@@ -82,7 +82,7 @@ class CellList:
         return end
 
     def collect(self, edges: Ints, begin: Ints, dealt: Floats) -> None:
-        """Fill `slope` with what kernels left tile by tile."""
+        """Fill `slope` from the slopes that kernels stored by tile."""
         rows = (edges, self.cut(edges), self.rows.code)
         collect_cells(rows, begin.copy(), self.ptr, dealt, self.slope)
 
@@ -97,7 +97,7 @@ def _changes(rows: TableRows) -> tuple[Ints, Ints, Floats, Ints, Ints]:
 
 @dataclass(frozen=True)
 class TileOffsets:
-    """What tiles add: lists of cells, tables by group of rows, and the slopes that they leave.
+    """The offsets of tiles: lists of cells and tables by group of rows, with their slopes.
 
     table, table_slope : (N, groups of all tables)
     order, edges : the rows of group g are order[edges[g] : edges[g + 1]]
@@ -112,7 +112,7 @@ class TileOffsets:
 
     @classmethod
     def of(cls, offsets: Offsets | None, stale: Mapping[int, Bools], dtype: Any) -> TileOffsets:
-        """The parts in their order; None has none. `stale` : of parts that are scaled."""
+        """Convert offsets (None has no parts); `stale` of each scaled part, see `CellList`."""
         tables = [] if offsets is None else list(offsets.tables.values())
         lists = [
             CellList.of(part, stale.get(number), dtype)
@@ -129,14 +129,14 @@ class TileOffsets:
     def deal(
         self, edges: Ints, pitch: int, pool: Workers
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What kernels see: the cells of the lists tile by tile (see `add_lists`), and tables.
+        """Arguments of kernels: the cells of the lists by tile (see `add_lists`), and the tables.
 
-        They lie in buffers of the pool, until other cells are dealt.
+        They are in buffers of the pool, valid until the next call.
         """
         sizes = np.zeros(len(edges) - 1, np.int64)
         for part in self.lists:
             count_cells(part.cut(edges), part.rows.code, sizes)
-        # There is room to move LANES cells at a time behind those of a tile.
+        # Space behind the cells of each tile, because kernels copy LANES cells at a time.
         ends = np.cumsum(sizes + LANES)
         cuts = np.empty((len(self.lists) + 1, len(sizes)), np.int64)
         cuts[0] = ends - LANES - sizes
@@ -153,7 +153,7 @@ class TileOffsets:
         return (cuts, factor, scaled, where, dealt, slope, total), tables
 
     def collect(self, edges: Ints, lists: tuple[Any, ...]) -> None:
-        """Fill the slopes of the lists with what kernels left tile by tile."""
+        """Fill the slopes of the lists from those that kernels stored by tile."""
         cuts, _, _, _, _, slope, total = lists
         for i, part in enumerate(self.lists):
             if part.scaled:
@@ -163,7 +163,7 @@ class TileOffsets:
 
 
 def _stack_groups(tables: list[GroupTable]) -> tuple[Ints, Ints]:
-    """Rows of the groups of all tables, one after the other."""
+    """Rows sorted by group, for all tables one after the other, and the edges of the groups."""
     orders, edges = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
     for part in tables:
         order = np.argsort(part.code, kind="stable")
@@ -177,7 +177,7 @@ class CellOffsets:
     """The offsets of a piece of the rows of a step.
 
     at_entries : (entries,) sum of the offsets of each stored entry
-    tiles : for kernels on tiles, which leave their slopes there
+    tiles : for kernels on tiles, which store their slopes there
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class CellOffsets:
     ) -> None:
         self.offsets, self.ptr, self.ids, self.drawn = offsets, ptr, ids, drawn
         self.at_entries = np.zeros(len(ids), dtype=dtype)
-        # Of entries among the cells of each sparse part, -1 for none.
+        # Place of each entry among the cells of each sparse part, -1 for none.
         self.places: dict[int, Ints] = {}
         for number, part in offsets.sparse.items():
             place = self.places[number] = np.empty(len(ids), dtype=np.int64)
@@ -193,7 +193,7 @@ class CellOffsets:
             find_cells(ptr, ids, part.ptr, part.ids, last, place)
             known = np.flatnonzero(place >= 0)
             self.at_entries[known] += part.values[place[known]].astype(dtype, copy=False)
-        # Weights of entries in each scaled part, 0 for none.
+        # Weight of each entry in each scaled part, 0 for none.
         self.weights: dict[int, Floats] = {}
         stale = {number: self._weigh_entries(number) for number in offsets.scaled}
         for table in offsets.tables.values():
@@ -202,7 +202,7 @@ class CellOffsets:
         self.of_rows: dict[int, list[Floats]] = {}
 
     def _weigh_entries(self, number: int) -> Bools:
-        """Fill `weights`; returns the rows whose changed cells are not all entries."""
+        """Fill `weights`; return a mask of the rows that have changed cells besides entries."""
         part = self.offsets.scaled[number]
         rows, weight = part.weights, np.empty_like(self.at_entries)
         stale = np.empty(len(rows.code), dtype=bool)
@@ -224,11 +224,11 @@ class CellOffsets:
         self.offsets.slice_rows(rows).add_to(cells)
 
     def keep_slopes(self, rows: slice, cells: Floats) -> None:
-        """Keep the slopes of the cells of some rows as zeros, (rows, N)."""
+        """Store the slopes of the cells of some rows as zeros, (rows, N)."""
         self.of_rows[rows.start] = self.offsets.slice_rows(rows).gather(cells)
 
     def add_drawn(self, rows: slice, E: Floats) -> None:
-        """Add to inner products of the drawn columns with some rows."""
+        """Add to the inner products E of drawn entities and some rows."""
         assert self.drawn is not None
         piece, place = self.offsets.slice_rows(rows), self._place_of_drawn
         scaled = [part.products for part in piece.scaled.values()]
@@ -241,7 +241,7 @@ class CellOffsets:
             E[: len(self.drawn), known] += table.values[table.code[known]][:, self.drawn].T
 
     def read_drawn(self, rows: slice, E: Floats) -> None:
-        """Keep the slopes of the drawn columns with some rows."""
+        """Store the slopes E of drawn entities and some rows."""
         assert self.drawn is not None
         columns = E[: len(self.drawn), : rows.stop - rows.start]
         self.of_rows[rows.start] = [
@@ -296,7 +296,7 @@ def order_by_entity(ids: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 class StepOffsets:
-    """Makes the offsets of the rows of a step, piece by piece: those of all may be many.
+    """Makes the offsets of the rows of a step, piece by piece to save memory.
 
     side, arrays : of the terms;  places : rows of the data;  block : the same rows, with all
     entities;  drawn : entities whose zeros are visited, None for all of them

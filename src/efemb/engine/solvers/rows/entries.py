@@ -32,15 +32,15 @@ from efemb.model.objective import value_and_slope
 if TYPE_CHECKING:
     from efemb.engine.solvers.rows.solver import RowsSolver
 
-TAPER = 4  # a strip has at most this part of the tiles that are left
+TAPER = 4  # a strip has at most one in so many of the remaining tiles
 NO_OFFSETS = {np.dtype(kind): TileOffsets.of(None, {}, kind) for kind in ("f4", "f8")}
 
 
 class Entries:
     """Working arrays of a block of rows.
 
-    Threads share rows while they read vectors, and entities while they add to the gradient: every
-    number is written by one of them, in an order that does not depend on their number.
+    Threads divide the rows to compute sums and slopes, and the entities to compute gradients. So
+    each number is written by one thread, in an order that does not depend on their number.
 
     sums, g_sums : sums of the bags, (rows, K), with the row side of the terms beside them, and the
         gradient with respect to them
@@ -48,8 +48,8 @@ class Entries:
     itself : rho_n . alpha_n;  first : whether the gradient of the vectors is still unset
     side : (rows, k) row side of the model's terms, whose entity side are the last k columns of the
         target vectors; g_side : the gradient with respect to it
-    cells : offsets of single cells, where terms have any
-    net : of each stored entry, the slope of what it is less that of the zero it is not
+    cells : offsets of single cells, None if no term has any
+    net : slope of each stored entry, minus its slope as a zero
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Entries:
         return 0.0
 
     def sum_bags_and_slopes(self) -> float:
-        """Fill `sums`, `u` and `slope`; returns the value of the entries."""
+        """Fill `sums`, `u` and `slope`; return the value of the entries."""
 
         def work(rows: slice) -> float:
             self.sum_bags_of(rows)
@@ -94,7 +94,7 @@ class Entries:
         return sum(self.solver.pool.map(work, self.parts(), size))
 
     def parts(self) -> list[slice]:
-        """Rows that threads take one after the other."""
+        """The pieces of rows that threads process."""
         return cut(len(self.sums), self.solver.pool.tuning.part_rows)
 
     def sum_bags_of(self, rows: slice) -> None:
@@ -107,16 +107,16 @@ class Entries:
             self.sums[rows, -width:] = self.side[rows] * block.total[rows, None]
 
     def products_and_slopes(self, rows: slice) -> float:
-        """Fill `as_zero`, `u` and `slope` of some rows; returns the value of their entries."""
+        """Fill `as_zero`, `u` and `slope` of some rows; return the value of their entries."""
         block, vectors = self.block, self.vectors
         ptr = block.ptr[rows.start : rows.stop + 1]
         shape = (ptr, block.ids, block.own, block.rest, block.total[rows], self.sums[rows])
         arrays = (vectors.target, self.itself, vectors.intercept, vectors.n_bag)
         entry_products(*(shape + arrays), self.as_zero, self.u)
         here = self.of_rows(rows)
-        if self.beside is not None:
-            self.u[here] += self.beside[here]
-            self.as_zero[here] += self.beside[here]
+        if self.term_part is not None:
+            self.u[here] += self.term_part[here]
+            self.as_zero[here] += self.term_part[here]
         given = (block.filled[here], self.u[here], self.weight[here], block.ids[here])
         value, self.slope[here] = self.value_and_slopes(*given)
         return value
@@ -134,29 +134,29 @@ class Entries:
     def excess(self) -> Floats:
         """1 - total / rest of each stored entry.
 
-        An entry takes itself out of its bag, which stretches what is left by total / rest. The
-        columns of terms ride in the same products but nothing is taken out of them, so this part
-        of them is put back.
+        An entry leaves its bag, which multiplies the rest of the context by total / rest. Columns
+        of terms are part of the same products, but entries do not leave them: this factor
+        corrects for it.
         """
         block = self.block
         return np.asarray(1 - block.total[block.row_of_entry] / block.rest)
 
     @cached_property
     def entity_side(self) -> Floats:
-        """That of the terms, side by side: rows of it that entries ask for stay in the cache."""
+        """Entity side of the terms, contiguous, so that the rows in use stay in the cache."""
         return np.ascontiguousarray(self.vectors.target[:, self.vectors.n_bag :])
 
     @cached_property
-    def beside(self) -> Floats | None:
-        """What terms add to u of each stored entry, None if nothing."""
-        return self._beside(1.0)
+    def term_part(self) -> Floats | None:
+        """The contribution of terms to u of each stored entry, None without terms."""
+        return self._term_part(1.0)
 
     @cached_property
-    def lacking(self) -> Floats | None:
-        """What they still add where their columns rode in the products, None if nothing."""
-        return self._beside(self.excess)
+    def missing_term_part(self) -> Floats | None:
+        """The contribution that is missing if the products include the columns of terms."""
+        return self._term_part(self.excess)
 
-    def _beside(self, factor: Floats | float) -> Floats | None:
+    def _term_part(self, factor: Floats | float) -> Floats | None:
         """The columns of terms, times a factor, and the offsets of cells."""
         cells = None if self.cells is None else self.cells.at_entries
         if self.side is None:
@@ -169,7 +169,7 @@ class Entries:
     def g_side(self) -> Floats:
         """Gradient of the row side of the terms.
 
-        The columns of terms rode in products with slopes that were stretched: see `excess`.
+        Products with the slopes include the factor total / rest, see `excess`.
         """
         assert self.side is not None
         g_side = np.asarray(self.g_sums[:, self.vectors.n_bag :] * self.block.total[:, None])
@@ -183,7 +183,7 @@ class Entries:
         return g_side
 
     def spread_side(self) -> None:
-        """The same to the gradient of the entity side of the terms."""
+        """Correct the gradient of the entity side of the terms in the same way."""
         by_entity, side, first = self.by_entity, self.side, self.vectors.n_bag
         assert side is not None
         slope, target = self.slope.take(by_entity.order), self.gradient.target
@@ -194,7 +194,7 @@ class Entries:
         self._share_entities(of_entities, by_entity.edges, by_entity.row)
 
     def of_rows(self, rows: slice) -> slice:
-        """Places of the entries of some rows."""
+        """Slice of the entries of some rows."""
         return slice(self.block.ptr[rows.start], self.block.ptr[rows.stop])
 
     # -- entities -------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Entries:
         return self.block.by_entity or sorted_by_entity(self.block, len(self.vectors.target))
 
     def spread_bags(self, own: Floats) -> None:
-        """Add g_sums to the gradient of the context vectors; own * rho is what entries left out."""
+        """Add g_sums - own * rho to the gradient of the context vectors (entries leave bags)."""
         block = self.block
         if block.bag_ids is block.ids:
             edges, row, values = self.by_entity.edges, self.by_entity.row, self.by_entity.own
@@ -229,9 +229,9 @@ class Entries:
         self._share_entities(column_sums, edges, row, *arrays, self.first, out)
 
     def _share_entities(self, work: Any, edges: Ints, row: Ints, *given: Any) -> None:
-        """Let threads work on entities with about as many entries each."""
+        """Divide the entities among threads, with about equal numbers of entries."""
         n, pool = len(edges) - 1, self.solver.pool
-        # Whichever thread adds up an entity, the bits are the same.
+        # The bits do not depend on which thread adds up an entity.
         n_parts = pool.n
         shares = np.arange(1, n_parts) * len(row) // n_parts
         ends = [0, *np.searchsorted(edges, shares), n]
@@ -248,7 +248,7 @@ def sorted_by_entity(block: RowBlock, n_entities: int) -> ByEntity:
 def entry_terms(
     entries: Entries, stage: ZeroStage, zero_weight: Floats, column_weight: Floats
 ) -> float:
-    """Add the gradient of a block of rows: its cells by a zero stage, then entries one by one."""
+    """Add the gradient of a block of rows: all cells by a zero stage, then the entries."""
     block, gradient = entries.block, entries.gradient
     back_weight = zero_weight[block.row_of_entry] * column_weight[block.ids]
     factor, own, net = (np.empty_like(block.x) for _ in range(3))
@@ -277,10 +277,10 @@ def cell_terms(
 ) -> float:
     """Add the gradient of a block of rows with every zero exact; returns the value.
 
-    Entities go in tiles: E = rho Z' of a tile and the rows, its slopes as zeros, and two products
-    that carry them back. The slope of a stored entry, times total / rest, takes the place of its
-    cell in E, so that those products carry the entries as well; only the part of an entry's own
-    alpha is left, and that is one number per entity.
+    Entities are processed in tiles: E = rho Z' of a tile and the rows, the slopes of all cells as
+    zeros, and two products that carry the slopes back. The slope of a stored entry, times
+    total / rest, replaces that of its cell in E, so that these products include the entries. Only
+    the part of their own alpha remains, one number per entity.
     """
     total, n_entities = entries.block.total, len(entries.vectors.target)
     tuning = solver.pool.tuning
@@ -288,7 +288,7 @@ def cell_terms(
     value = entries.sum_bags() if dense else entries.sum_bags_and_slopes()
     work = _Tiles(solver, entries, zero_weight, column_weight, dense)
     solver.gather_ahead()
-    longest = max(work.rows.pitch, entries.vectors.n_bag)  # of what tiles hold for each entity
+    longest = max(work.rows.pitch, entries.vectors.n_bag)  # numbers of a tile per entity
     most = tuning.tile_bytes // (longest * total.itemsize)
     work.lay_out(*cut_strips(n_entities, most, tuning.strip_tiles, tuning.most_strips))
     value += sum(solver.pool.map(work.strips, work.shares_of_strips()))
@@ -296,15 +296,15 @@ def cell_terms(
     work.offsets.collect(work.edges, work.dealt[0])
     entries.gradient.add_intercepts(work.column)
     entries.spread_bags(work.own_slope)
-    if dense and entries.lacking is not None:
+    if dense and entries.missing_term_part is not None:
         entries.slope[entries.by_entity.order] = work.slope
     return value
 
 
 class _Tiles:
-    """Works on tiles: all rows of a block and some entities.
+    """Computes tiles: all rows of a block and some entities.
 
-    column, own_slope : for each entity the sum of its slopes, and what its entries left out
+    column, own_slope : for each entity, the sum of its slopes, and the factor of its own vectors
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class _Tiles:
             (by_entity.edges, by_entity.row),
             (by_entity.ratio, by_entity.share),
         )
-        # Of entries sorted by entity; where they are read from the tiles, u at first.
+        # Of entries sorted by entity. If `dense`, u is read from the tiles into it first.
         self.slope = np.empty_like(block.x) if dense else entries.slope.take(by_entity.order)
         self.weight = entries.weight.take(by_entity.order) if dense else None
         self.fused = solver.slopes.size is not None and not dense
@@ -342,16 +342,16 @@ class _Tiles:
         )  # fmt: skip
 
     def lay_out(self, edges: Ints, bounds: Ints) -> None:
-        """Edges of the tiles, and places of the first of each strip among them."""
+        """Set the edges of the tiles, and the number of the first tile of each strip."""
         self.edges, self.bounds, n_strips = edges, bounds, len(bounds) - 1
         self.dealt = self.offsets.deal(edges, self.rows.pitch, self.solver.pool)
         self.alone = self.fused and self.solver.pool.n == 1
         self.g_rows = self.rows.unset(min(2, n_strips) if self.alone else n_strips)
 
     def shares_of_strips(self) -> list[tuple[int, int]]:
-        """First and last of those worked on at once.
+        """First and last strip of each call of a kernel.
 
-        A single thread takes all: a call costs as much as a small tile.
+        A single thread makes one call, because a call costs as much as a small tile.
         """
         n_strips = len(self.bounds) - 1
         return [(0, n_strips)] if self.solver.pool.n == 1 else list(pairwise(range(n_strips + 1)))
@@ -374,7 +374,7 @@ class _Tiles:
         return value
 
     def _in_one_kernel(self, first: int, last: int) -> float:
-        """The same without a return to Python, where threads would wait for each other."""
+        """The same in a kernel, because threads would wait for each other in Python."""
         room = self.rows.buffers(self.edges[1] - self.edges[0])
         given = (self.edges, self.bounds, (*self.given, self.dealt), room, self.g_rows)
         return strips_of_cells(first, last, *given, self.alone)
@@ -386,7 +386,7 @@ class _Tiles:
         add_strips(some.start, some.stop, parts, total, out)
 
     def _slopes(self, tile: slice, number: int, E: Floats) -> float:
-        """Turn inner products into slopes; returns the value, without entries known before."""
+        """Turn inner products into slopes; return the value, without entries known before."""
         entries, intercept = self.entries, self.entries.vectors.intercept
         places = (tile.start, tile.stop, *self.places)
         value = 0.0
@@ -412,26 +412,26 @@ class _Tiles:
         add_groups(E, tile.start, tile.stop, table, order, edges)
 
     def _read_offsets(self, tile: slice, number: int, E: Floats) -> None:
-        """Keep the slopes of the cells of a tile that have offsets."""
+        """Store the slopes of the cells of a tile that have offsets."""
         lists, (_, order, edges, table_slope) = self.dealt
         read_lists(E.reshape(-1), number, lists)
         read_groups(E, tile.start, tile.stop, order, edges, table_slope)
 
     def _slopes_of_entries(self, tile: slice) -> float:
-        """Of those whose inner products were read; returns their value."""
+        """Fill the slopes of the entries whose inner products were read; return their value."""
         by_entity = self.entries.by_entity
         here = slice(by_entity.edges[tile.start], by_entity.edges[tile.stop])
         assert self.weight is not None
         u = self.slope[here]
-        if self.entries.lacking is not None:
-            u = u + self.entries.lacking[by_entity.order[here]]
+        if self.entries.missing_term_part is not None:
+            u = u + self.entries.missing_term_part[by_entity.order[here]]
         ids = self.entries.block.ids[by_entity.order[here]]
         given = (by_entity.x[here], u, self.weight[here], ids)
         value, self.slope[here] = self.entries.value_and_slopes(*given)
         return value
 
     def _add_target(self, tile: slice, part: Floats) -> None:
-        """Less what entries left out; the first block finds nothing to add to."""
+        """Add the gradient of a tile, less the own parts; the first block overwrites the sums."""
         entries, edges = self.entries, (tile.start, tile.stop, *self.places)
         if len(self.side):
             slopes = (self.shares[0], self.slope, self.side, part)
@@ -442,14 +442,14 @@ class _Tiles:
 
 @lru_cache(maxsize=8)
 def cut_strips(n_entities: int, most: int, strip_tiles: int, most_strips: int) -> tuple[Ints, Ints]:
-    """Entities in tiles of about equal width, at least 64 and at most `most`, and those in strips.
+    """Cut the entities into tiles of at least 64 and at most `most`, and the tiles into strips.
 
-    Strips get smaller toward the end, so that threads finish together; there are not many, since
-    each has a gradient of the rows' vectors. Returns the edges of the tiles and, among them, the
-    places of the first tile of each strip and of the end.
+    Strips get shorter toward the end, so that threads finish together. There are only a few, since
+    each has a gradient of the rows' vectors. Returns the edges of the tiles, and the number of the
+    first tile of each strip and of all tiles.
     """
     n_tiles = -(-n_entities // max(64, most))
-    width = 12 * -(-n_entities // (12 * n_tiles))  # which products take without a remainder
+    width = 12 * -(-n_entities // (12 * n_tiles))  # a multiple of what kernels compute at once
     edges = np.append(np.arange(0, n_entities, width), n_entities)
     longest = max(strip_tiles, n_tiles // most_strips)
     bounds = [0]

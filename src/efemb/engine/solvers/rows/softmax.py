@@ -1,4 +1,4 @@
-"""Softmaxes of stored entries, each given its own context: over all entities, or drawn ones."""
+"""Softmax of each stored entry given its own context, over all entities or over drawn ones."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def softmax_terms(
     offsets: Offsets | None = None,
     drawn: Columns | None = None,
 ) -> tuple[float, Factors, Floats | None, list[Floats]]:
-    """Value and gradient of one block of rows, and those of the row side and offsets of terms.
+    """Value and gradient of a block of rows, and gradients of the row side and offsets of terms.
 
-    drawn : entities that stand for all of them, None for a softmax over every entity
+    drawn : sample of the entities, None for a softmax over every entity
     """
     g_side: Floats | None = None
     cells: _RowOffsets | None = None
@@ -42,12 +42,12 @@ def softmax_terms(
     g_sums = np.zeros_like(sums)
     row = block.row_of_entry
     units = block.filled * weight[row]
-    if block.excluded is None:  # every entry leaves itself out, so each has its own softmax
+    if block.excluded is None:  # every entry leaves its own context, so each has its own softmax
         Z = np.empty((len(row), vectors.target.shape[1]), dtype=sums.dtype)
         shape = (block.ptr, block.ids, block.own, block.rest)
         left_out_vectors(*shape, sums, vectors.bag, Z)
         place: Ints = np.arange(len(row))
-        if side is not None:  # an entry takes itself out of its bag only
+        if side is not None:  # an entry leaves its bag, not the columns of terms
             Z[:, -side.shape[1] :] = side[row]
         if offsets is not None:
             of_rows = offsets.n_rows == len(block.total)
@@ -73,7 +73,7 @@ def softmax_terms(
 
 
 class _RowOffsets:
-    """Offsets of the rows of softmaxes, `row` being that of each; `slopes` are added up."""
+    """Offsets of the inner products of softmaxes (`row` of each), and the sums of their slopes."""
 
     def __init__(self, offsets: Offsets, row: Ints, dtype: Any) -> None:
         self.offsets, self.row = offsets, row
@@ -84,7 +84,7 @@ class _RowOffsets:
 
     @property
     def slopes(self) -> list[Floats]:
-        """Of the values of each part."""
+        """Slopes of the values of each part."""
         scaled = self.offsets.scaled
         each = enumerate(self._slopes)
         return [scaled[i].weigh(slope) if i in scaled else slope for i, slope in each]
@@ -173,9 +173,10 @@ def _drawn_rows(
     vectors: Factors,
     gradient: Factors,
 ) -> tuple[float, Floats]:
-    """Add the gradient of sum over entries of units [what the entry is among the drawn entities].
+    """Add the gradient of the log-densities of entries among drawn entities, times units.
 
-    Each entry has a context, a row of Z, of its own. `_compete` and `_contrast` are the two ways.
+    Each entry has its own context, a row of Z. Its log-density is that of a softmax among the drawn
+    entities (`_compete`) or of a classification against noise (`_contrast`).
     """
     predictor, g_context = Predictor(vectors), np.empty_like(Z)
     assert drawn.index is not None
@@ -186,7 +187,7 @@ def _drawn_rows(
     for part in cut(len(Z), solver.pool.tuning.softmax_rows):
         E = predictor.apply(Z[part], drawn.index)
         if among:
-            E[_meets(drawn.index, ids[part])] = HIDDEN  # an entry is there by itself
+            E[_meets(drawn.index, ids[part])] = HIDDEN  # the entry itself is added below
             log_density = _compete(E, own[part], drawn.weight, slope[part])
         else:
             log_density = _contrast(E, own[part], drawn.weight * solver.spec.zeros.n, slope[part])
@@ -214,10 +215,10 @@ def _meets(index: Ints, ids: Ints) -> tuple[Ints, Ints]:
 
 
 def _compete(u: Floats, own: Floats, weight: Floats, slope: Floats) -> Floats:
-    """A softmax among an entry and the drawn entities, each of which stands for `weight` of them.
+    """Log-densities of a softmax among an entry and the drawn entities, which have weights.
 
-    The sum over drawn entities of weight exp(u) estimates that over all others, without bias.
-    Turns `u` into slopes and fills `slope`, that of the entry itself; returns log-densities.
+    The sum over drawn entities of weight exp(u) is an unbiased estimate of that over all others.
+    `u` becomes its slopes, and `slope` gets that of the entry itself.
     """
     top = np.maximum(u.max(axis=1), own)
     np.exp(u - top[:, None], out=u)
@@ -230,9 +231,9 @@ def _compete(u: Floats, own: Floats, weight: Floats, slope: Floats) -> Floats:
 
 
 def _contrast(u: Floats, own: Floats, weight: Floats, slope: Floats) -> Floats:
-    """Log-densities of an entry as no noise, and of the drawn entities, weighted, as noise.
+    """Log-densities of classifying an entry as data and the drawn entities, weighted, as noise.
 
-    Turns `u` into slopes and fills `slope`, that of the entry itself.
+    `u` becomes its slopes, and `slope` gets that of the entry itself.
     """
     log_density = -np.logaddexp(0, -own) - np.logaddexp(0, u) @ weight
     u[:] = -0.5 * weight * (1.0 + np.tanh(0.5 * u))

@@ -40,7 +40,7 @@ _Expected = tuple[Ints, Callable[[], RowBlock]]
 
 
 class RowsSolver(Solver[RowBags]):
-    """Every row's bag is summed once; all cells are treated as zeros, then entries are put right.
+    """Sums the bag of each row once, treats all cells as zeros, then corrects the stored entries.
 
     The cost of a pass is one sparse product and, unless the zeros have a closed form, three
     matrix products of rows x entities x K.
@@ -49,7 +49,7 @@ class RowsSolver(Solver[RowBags]):
     name = "rows"
 
     def prepare(self) -> None:
-        """Draws of zeros, and what depends on the family."""
+        """Set up the draws of zeros, and everything that depends on the family."""
         popularity = count_entities(self.bound) if self.popularity is None else self.popularity
         self.side = row_side(self.spec, self.bound)
         if self.side is not None and self.side.has_cells and self.spec.zeros.of_softmax:
@@ -64,7 +64,7 @@ class RowsSolver(Solver[RowBags]):
             offset = log_noise(zeros, popularity)
         self.offset = None if offset is None else offset.astype(self.dtype)
         self.samples = zeros.gradient != "exact"
-        self.members: Bools | None = None  # of this round's contexts, where they are thinned
+        self.members: Bools | None = None  # of the contexts of this round, if they are thinned
         self._lookup: Ints | None = None
         self._coming: _Expected | None = None
         self._begun: _Expected | None = None
@@ -105,7 +105,7 @@ class RowsSolver(Solver[RowBags]):
 
     @cached_property
     def total_weight(self) -> float:  # type: ignore[override]
-        """Sum of the weights of all terms; where zeros are drawn, in expectation."""
+        """Sum of the weights of all terms; the expected sum if zeros are drawn."""
         block = self.bound.block(np.arange(self.n_rows), reverse=self.spec.combine.reverse)
         weight = self.row_weight[block.row].astype(np.float64)
         column = self.draws.every().weight.astype(np.float64)
@@ -139,7 +139,7 @@ class RowsSolver(Solver[RowBags]):
             offsets: StepOffsets | None = None
             if self.side is not None and self.side.has_cells:
                 offsets = StepOffsets(self.side, arrays, places, block, columns.index)
-            # With several slots members are not entities, nor are places where entities differ.
+            # Members in several slots, and entities that differ, cannot be renumbered.
             if sampling and self.bound.n_slots == 1 and not self.family.varies:
                 block, columns, vectors, kept = self._compact(block, columns, vectors)
             g_side = None if side is None else np.empty_like(side)
@@ -153,7 +153,7 @@ class RowsSolver(Solver[RowBags]):
         return total, gradient
 
     def _visited_zeros(self, block: RowBlock) -> tuple[RowBlock, Columns]:
-        """Columns drawn for all rows of a block; draws of each row become entries of value 0."""
+        """Draw columns for all rows of a block, or entries of value 0 for each row."""
         if not self.spec.zeros.draws_by_row:
             return block, self.draws(int(np.sum(block.x > 0)))
         n_rows, n_entities = len(block.total), self.bound.n_entities
@@ -184,12 +184,12 @@ class RowsSolver(Solver[RowBags]):
             self.members = thin(stored.ptr, self.spec.context.thinning, key.generator("contexts"))
 
     def expect(self, rows: Ints | None) -> None:
-        """These rows come after the next ones."""
+        """Note the rows that come after the next ones."""
         self._coming, self._begun = self._begun, None
         self._next = rows
 
     def gather_ahead(self) -> None:
-        """Let a thread gather the rows that come next, while others leave the interpreter alone."""
+        """Gather the rows of the next step in a thread while others run kernels."""
         if self._next is not None:
             work = partial(self._prepared, members=self.members)
             self._begun = (self._next, self.pool.begin(work, self._next))
@@ -198,7 +198,7 @@ class RowsSolver(Solver[RowBags]):
     def _expected(self, rows: Ints, *, exact: bool) -> RowBlock:
         if self._coming is not None and self._coming[0] is rows:
             gathered = self._coming[1]
-            self._coming = None  # it holds this solver, which would hold itself after its last rows
+            self._coming = None  # which holds this solver: no reference cycle may remain
             return gathered()
         return self._block(rows, None if exact else self.members)
 
@@ -216,22 +216,21 @@ class RowsSolver(Solver[RowBags]):
         return replace(block, **arrays)
 
     def _prepared(self, rows: Ints, members: Bools | None = None) -> RowBlock:
-        """Some rows, with what a step will ask for and parameters do not change."""
+        """Some rows, with everything a step needs that does not depend on the parameters."""
         block = self._block(rows, members)
-        whole = (
-            len(block.total) <= self.pool.tuning.block_rows
-        )  # parts of a block do not keep what it knows
-        if not whole or self.samples or self.family.softmax:
+        # A larger block is cut into parts, which do not inherit the order by entity.
+        large = len(block.total) > self.pool.tuning.block_rows
+        if large or self.samples or self.family.softmax:
             return block
         by_entity = sorted_by_entity(block, self.bound.n_entities)
-        for name in ("row", "own", "ratio", "share"):  # made when asked for
+        for name in ("row", "own", "ratio", "share"):  # compute the cached properties
             getattr(by_entity, name)
         return replace(block, by_entity=by_entity)
 
     def _compact(
         self, block: RowBlock, columns: Columns, vectors: Factors
     ) -> tuple[RowBlock, Columns, Factors, Ints]:
-        """Renumber the entities in use, so that no array of all entities is made."""
+        """Renumber the entities in use, to avoid arrays over all entities."""
         assert columns.index is not None
         if self._lookup is None:
             self._lookup = np.zeros(self.bound.n_entities, dtype=np.int64)
@@ -308,7 +307,7 @@ class RowsSolver(Solver[RowBags]):
         return own_products
 
     def _stage(self, vectors: Factors, columns: Columns) -> ZeroStage | None:
-        """How zeros are added up, None where every cell is visited."""
+        """The stage that adds up the zeros, None if every cell is visited."""
         if columns.index is not None:
             by_row = self.spec.zeros.draws_by_row
             return (
@@ -329,9 +328,9 @@ class RowsSolver(Solver[RowBags]):
         arrays: dict[str, Floats],
         drawn: Columns | None,
     ) -> tuple[float, Factors]:
-        """A softmax over all or drawn entities for each stored entry, or each row of the reverse.
+        """A softmax over all or drawn entities, for each stored entry or row (reverse conditional).
 
-        arrays : those of the terms
+        arrays : of the terms
         """
 
         def work(piece: slice) -> tuple[float, Factors]:
@@ -352,7 +351,7 @@ class RowsSolver(Solver[RowBags]):
             return value, gradient
 
         self.gather_ahead()
-        # A gradient a piece: only a few of them at a time.
+        # Each piece has a gradient of its own, so only a few may exist at a time.
         results = self.pool.ahead(work, cut(len(block.total), self.pool.tuning.block_rows))
         total, gradient = next(results)
         for value, part in results:
@@ -362,10 +361,10 @@ class RowsSolver(Solver[RowBags]):
 
 
 def thin(ptr: Ints, share: float, rng: np.random.Generator) -> Bools:
-    """Which stored entries stay in the contexts of their rows (CSR pointer `ptr`).
+    """Mask of the stored entries that stay in the contexts of their rows (CSR pointer `ptr`).
 
-    A row is thinned with probability `share`; its members then stay with a probability that is
-    spread evenly in the logarithm, from one over their number to one.
+    A row is thinned with probability `share`. Its members then stay with a probability that is
+    drawn log-uniformly between one over their number and one.
     """
     sizes = np.diff(ptr)
     chance = np.maximum(sizes, 1.0) ** -rng.random(len(sizes))

@@ -1,8 +1,8 @@
-"""Zero stages: the terms of some rows where not every cell is visited.
+"""Zero stages: the objective of some rows without a visit of every cell.
 
-All cells are treated as zeros, stored entries then put right. Besides the gradient of the bags each
-stage returns a few sums over the rows, from which the gradient of the target vectors and intercepts
-is made once per step.
+All cells are treated as zeros, then the stored entries are corrected. Each stage fills the gradient
+of the bags and returns a few sums over the rows, from which the gradient of the target vectors and
+intercepts is computed once per step.
 """
 
 from __future__ import annotations
@@ -59,30 +59,31 @@ NO_COLUMNS = Columns(np.empty(0, dtype=np.int64), np.empty(0))
 
 
 class ZeroStage(ABC):
-    """A way to add up the terms of some rows, for the vectors of one step."""
+    """A way to compute the objective of some rows, for the vectors of one step."""
 
     @abstractmethod
     def nothing(self) -> tuple[Floats, ...]:
-        """Zero arrays of the shapes of what `rows` returns."""
+        """Zeros in the shapes of the arrays that `rows` returns."""
 
     @abstractmethod
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
-        """Fill the arrays of these rows; returns the value, and arrays that are summed over all."""
+        """Fill the arrays of `work` for these rows; return the value, and arrays to be summed."""
 
     def shift(self, total: tuple[Floats, ...]) -> Floats | None:
-        """What the sums of those arrays add to every target vector alike."""
+        """The part of the gradient that is the same for all target vectors, from the sums."""
         return None
 
     @abstractmethod
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
-        """Add the rest of what they say to the gradient."""
+        """Add the rest of the gradient, from the sums."""
 
 
 @dataclass(frozen=True)
 class RowWork:
-    """What a stage fills: beside the sums of `entries`, for each stored entry
+    """Arrays for a stage, which fills `factor`, `own` and `net` and the sums of `entries`.
 
-    factor, own, net : the slope times the bag's sums, its own vectors, and 1
+    factor, own, net : for each stored entry, the factors of the sum of its bag, of its own vectors
+        and of 1 in the gradient
     zero_weight, back_weight : weight of the zeros of each row, and of each entry as a zero
     """
 
@@ -95,16 +96,16 @@ class RowWork:
 
 
 class SteppedStage(ZeroStage):
-    """Any family: the zeros of whole rows, then what entries add and take back as zeros."""
+    """Any family: whole rows as zeros, then each entry, minus its contribution as a zero."""
 
     @abstractmethod
     def zeros(
         self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
-        """Log-density of all cells as zeros; fills the gradient of the scaled bag sums Z."""
+        """Log-density of all cells as zeros; fill the gradient of the scaled bag sums Z."""
 
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
-        """Step by step, in NumPy."""
+        """In NumPy, one operation after the other."""
         entries, block, solver = work.entries, work.entries.block, work.entries.solver
         entries.sum_bags_of(rows)
         value = entries.products_and_slopes(rows)
@@ -127,14 +128,14 @@ class SteppedStage(ZeroStage):
         return value, part
 
 
-# Finite, since the kernels are compiled for finite numbers; they take exp(-80) for its exponential.
+# Finite, because the kernels are compiled for finite numbers; they clip it to -80.
 HIDDEN = np.float32(-1e30)
 
 
 class ZeroSlopes:
     """Turns a block of inner products into slopes of zero observations, in place.
 
-    size : of the negative binomial that the family is, None where there is no kernel for it
+    size : of the equivalent negative binomial, None if there is no kernel for the family
     """
 
     def __init__(self, family: Family, link: Link, dtype: Any) -> None:
@@ -152,8 +153,8 @@ class ZeroSlopes:
     ) -> float:
         """Fill E[n, t] with slopes and add their sums to `column`; returns the log-density.
 
-        Cells that hold HIDDEN are not observations: their slope and log-density are 0. What lies
-        beyond the intercepts and weights of rows is left alone.
+        Cells that hold HIDDEN are not observations: their slope and log-density are 0. E may be
+        larger than the numbers of intercepts and row weights; the rest of it is ignored.
         """
         if self.size is not None:
             return zero_slopes(E, intercept, weight, row_weight, self.size, column)
@@ -188,7 +189,7 @@ class SampledStage(SteppedStage):
     def zeros(
         self, work: RowWork, rows: slice, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
-        """Inner products, slopes, and what they are to rows and to entities."""
+        """Inner products, their slopes, and the products that carry slopes back."""
         column = np.zeros_like(self.intercept)
         tiled = TiledRows(Z, self.pool)
         E = tiled.inner_products(self.target)
@@ -206,20 +207,20 @@ class SampledStage(SteppedStage):
         return value, (g_drawn.copy(), column)
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
-        """To the drawn rows."""
+        """Add the gradient of the drawn entities."""
         gradient.target[self.drawn] += total[0]
         gradient.add_intercepts(total[1], self.drawn)
 
 
 class ListedStage(ZeroStage):
-    """Any family where every zero that is visited is an entry of its row: nothing else is."""
+    """Any family, if all zeros to be visited are stored entries of their rows (of value 0)."""
 
     def nothing(self) -> tuple[Floats, ...]:
         """No sums over all rows."""
         return ()
 
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
-        """Entries only, in NumPy."""
+        """Visit the entries only, in NumPy."""
         entries, block = work.entries, work.entries.block
         entries.sum_bags_of(rows)
         value, here = entries.products_and_slopes(rows), entries.of_rows(rows)
@@ -236,11 +237,11 @@ class ListedStage(ZeroStage):
         return value, ()
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
-        """Nothing is left to add."""
+        """There is nothing else to add."""
 
 
 class AdditiveStage(ZeroStage):
-    """Poisson with the log link: the means add up, so their sum over entities is closed.
+    """Poisson with the log link: means are sums, so their sum over entities has a closed form.
 
     Sum of -u over all cells is -(sum of rho) . Z - (sum of intercepts). Only an empty bag without
     an intercept lies below the floor of the link.
@@ -248,7 +249,7 @@ class AdditiveStage(ZeroStage):
 
     def __init__(self, vectors: Factors) -> None:
         ones, self.parts = np.ones_like(vectors.intercept), vectors.column_parts
-        # Quicker than a sum; columns of terms apart, as in `QuadraticStage`.
+        # Faster than a sum. Columns of terms are multiplied separately, as in `QuadraticStage`.
         columns = [np.ascontiguousarray(vectors.target[:, part]) for part in self.parts]
         self.every = np.concatenate([ones @ each for each in columns])
         self.above = vectors.intercept > FLOOR
@@ -260,16 +261,16 @@ class AdditiveStage(ZeroStage):
         return np.zeros_like(self.every), np.zeros(2)
 
     def rows(self, work: RowWork, rows: slice) -> tuple[float, tuple[Floats, ...]]:
-        """In one kernel: steps are so short that threads would wait for each other in Python."""
+        """Use a single kernel, because threads would wait for each other between short steps."""
         entries, block = work.entries, work.entries.block
         vectors, weighted = entries.vectors, np.zeros_like(self.every)
-        side, beside = entries.side, entries.beside
-        if side is None or beside is None:
-            side, beside = np.empty((0, 0), weighted.dtype), weighted[:0]
+        side, term_part = entries.side, entries.term_part
+        if side is None or term_part is None:
+            side, term_part = np.empty((0, 0), weighted.dtype), weighted[:0]
         value, filled, empty = additive_rows(
             rows.start, rows.stop,
             (block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag),
-            (block.ptr, block.ids, block.own, block.rest), block.filled, block.total, side, beside,
+            (block.ptr, block.ids, block.own, block.rest), block.filled, block.total, side, term_part,
             (vectors.target, entries.itself, vectors.intercept), self.every,
             entries.weight, work.zero_weight, work.back_weight, entries.sums.dtype.type(FLOOR),
             entries.sums, entries.g_sums, entries.as_zero, entries.u,
@@ -280,20 +281,20 @@ class AdditiveStage(ZeroStage):
         return value, (weighted, np.array([filled, empty]))
 
     def shift(self, total: tuple[Floats, ...]) -> Floats:
-        """Zeros pull every vector down alike."""
+        """Zeros have the same gradient for all target vectors."""
         return -total[0]
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
-        """The same to every entity."""
+        """Add the gradient of the intercepts."""
         filled, empty = total[1]
         gradient.intercept -= (filled + empty * self.above).astype(gradient.intercept.dtype)
 
 
 class QuadraticStage(SteppedStage):
-    """Gaussian with the identity link: squares add up to a K x K form, M = sum of rho rho'.
+    """Gaussian with the identity link: the sum of squares is a K x K form, M = sum of rho rho'.
 
-    Columns of terms are multiplied apart from those of bags, and offsets o of single cells are
-    added as 2 u o + o^2, so that a term that is 0 leaves the bits of the model without it.
+    Columns of terms are multiplied separately from those of bags, and offsets o of single cells
+    enter as 2 u o + o^2: the bits do not change if a term is 0.
     """
 
     def __init__(self, family: Gaussian, has_cells: bool, vectors: Factors) -> None:
@@ -336,7 +337,7 @@ class QuadraticStage(SteppedStage):
     def _offsets(
         self, cells: CellOffsets, rows: slice, row_weight: Floats, Z: Floats, g_context: Floats
     ) -> tuple[float, tuple[Floats, ...]]:
-        """What offsets add to the value, and to the gradient of vectors and intercepts."""
+        """The part of offsets in the value, and in the gradient of vectors and intercepts."""
         offset = np.zeros((len(Z), len(self.b)), dtype=Z.dtype)
         cells.add_to(rows, offset)
         u, weight = self.predictor.apply(Z), -self.inverse * row_weight[:, None]
@@ -349,7 +350,7 @@ class QuadraticStage(SteppedStage):
         return value, (of_target, slope.sum(axis=0))
 
     def add(self, total: tuple[Floats, ...], gradient: Factors) -> None:
-        """Slopes of the squares."""
+        """Add the gradient of the squares."""
         outer, first, (weight,), *through_offsets = total
         products = self._product(self.rho, outer) + self.b[:, None] * first
         gradient.target -= self.inverse * products
@@ -375,7 +376,7 @@ class QuadraticStage(SteppedStage):
 def closed_form(
     family: Family, link: Link, *, has_cells: bool
 ) -> Callable[[Factors], ZeroStage] | None:
-    """The stage that needs no pass over the cells, where there is one."""
+    """The stage in closed form, None if the family and link have none."""
     if family.linear_mean and link.is_log and not has_cells:
         return AdditiveStage
     if family.quadratic and link.is_identity and not family.varies:
@@ -384,11 +385,10 @@ def closed_form(
 
 
 class TiledRows:
-    """Context vectors of some rows, laid out for products with vectors of entities.
+    """Context vectors of some rows, in a layout for fast products with vectors of entities.
 
-    The cells of an entity lie side by side (E[n, t]), so that vectors of entities are used as they
-    are and only those of the rows are transposed. A row of E is longer than there are rows: it has
-    `pitch` places, `width` of which are worked on and `n` of which count.
+    The cells of an entity are contiguous (E[n, t]), so that only the vectors of the rows have to be
+    transposed. Rows of E are padded: of their `pitch` numbers, `width` are computed and `n` used.
     """
 
     def __init__(self, Z: Floats, pool: Workers) -> None:
@@ -396,20 +396,22 @@ class TiledRows:
         self.n, self.size = Z.shape
         unit = ROW_BYTES // Z.itemsize
         self.width = -(-self.n // unit) * unit
-        self.pitch = (self.width // unit | 1) * unit  # an odd count fills the cache evenly
+        self.pitch = (
+            self.width // unit | 1
+        ) * unit  # an odd number of units uses all sets of the cache
         self.transposed = pool.buffer("row vectors", (_whole(self.size), self.pitch), Z.dtype)
         transpose(Z, self.transposed)
         self.transposed[:, self.n : self.width] = 0.0
-        self.transposed[self.size :] = 0.0  # what lies there may be denormals, which are slow
+        self.transposed[self.size :] = 0.0  # an old buffer may hold denormals, which are slow
 
     def buffers(self, n_entities: int) -> tuple[Floats, Floats]:
-        """Room of this thread for the cells of some entities and the gradient of their vectors."""
+        """Buffers of this thread for cells of some entities, and the gradient of their vectors."""
         rows = _whole(n_entities)
         cells = self.pool.buffer("cells", (rows, self.pitch), self.dtype)
         return cells, self.pool.buffer("of cells", (rows, len(self.transposed)), self.dtype)
 
     def unset(self, n: int = 1) -> Floats:
-        """Room of this thread for n gradients of the transposed vectors."""
+        """A buffer of this thread for n gradients of the transposed vectors."""
         return self.pool.buffer("of rows", (n, self.size, self.pitch), self.dtype)
 
     def inner_products(self, rho: Floats) -> Floats:
@@ -419,7 +421,7 @@ class TiledRows:
         return E
 
     def slopes_to_rows(self, E: Floats, rho: Floats, total: Floats, *, fresh: bool = True) -> None:
-        """Gradient of the transposed vectors; what is not fresh is added to."""
+        """Gradient of the transposed vectors; added to `total` unless `fresh`."""
         multiply(rho.T, E, total, self.width, fresh)
 
     def slopes_to_entities(self, E: Floats) -> Floats:
@@ -430,7 +432,7 @@ class TiledRows:
 
 
 def _whole(n: int) -> int:
-    """So many rows that `inner_products` has whole blocks of them."""
+    """n, rounded up to whole blocks of `inner_products`."""
     return -(-n // BLOCK) * BLOCK
 
 
@@ -439,7 +441,7 @@ MAX_NEGATIVES = 1024
 
 
 class Draws:
-    """Columns for one minibatch after another; the same key of a round gives the same sequence."""
+    """Draws columns for each minibatch; the sequence depends only on the key of the round."""
 
     def __init__(self, zeros: Zeros, popularity: Floats, seed: int, dtype: Any) -> None:
         self.zeros, self.dtype, self.n_entities = zeros, dtype, len(popularity)
@@ -447,7 +449,7 @@ class Draws:
         self.systematic = zeros.gradient == "unbiased" or zeros.among_draws
         if self.systematic:
             share = probabilities(zeros.distribution, popularity)
-            # Half uniform: a rarely drawn entity's mean could grow unchecked between draws.
+            # Half uniform, because the mean of a rarely drawn entity could grow unchecked.
             self.chance = inclusion_probabilities(0.5 * share + 0.5 / len(share), zeros.n)
             rng = generator(seed, 0, 0, "order of zeros")  # the same in every shard
             self.order = rng.permutation(len(share))
@@ -458,7 +460,7 @@ class Draws:
         self.weights = zeros.entity_weights(popularity).astype(dtype)
 
     def start_round(self, key: RoundKey) -> None:
-        """Draw what this round of this shard draws, whatever was drawn before."""
+        """Restart the generator for a round of a shard, whatever was drawn before."""
         self.key, self.step, self.rng = key, 0, key.generator("zeros")
 
     def __call__(self, n_positives: int) -> Columns:
@@ -481,7 +483,7 @@ class Draws:
         return self.order[np.minimum(places, self.n_entities - 1)], 1.0 / self.chance
 
     def every(self) -> Columns:
-        """Every column, with the weights whose expectation the draws have."""
+        """All columns, with the expected weights of the draws."""
         return Columns(None, self.weights)
 
     def _systematic(self) -> Columns:

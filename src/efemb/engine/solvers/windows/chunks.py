@@ -198,7 +198,7 @@ class Streams:
         structure = self.structure
         return structure.codes(self.bound.whole_data) if structure.grouped else None
 
-    def beside(self, chunk: Chunk) -> Ints | None:
+    def second_rows(self, chunk: Chunk) -> Ints | None:
         """Distance from the row of a word to that of its offset, for the group of each document."""
         if self.groups is None:
             return None

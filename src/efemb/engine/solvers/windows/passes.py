@@ -39,7 +39,7 @@ BLOCK = 1 << 20  # offsets that are processed at a time, so that they stay in th
 
 
 class WindowPasses:
-    """Tables with the vectors for the kernels and the sums of the optimizer beside them.
+    """Tables with the vectors for the kernels and the sums of the optimizer next to them.
 
     Several threads update the same tables without locks, which is fast but not repeatable to the
     last bit. With `deterministic`, one thread makes all steps and the others draw outputs ahead.
@@ -193,7 +193,7 @@ class WindowPasses:
         return pool.ahead(lambda job: 0.0 if self.stopped else step(draw(job[0]), job[1]), jobs)
 
     def _draw(self, chunk: Chunk) -> tuple[Any, ...]:
-        return *self.streams.draw(chunk), self.streams.beside(chunk)
+        return *self.streams.draw(chunk), self.streams.second_rows(chunk)
 
     def _step_size(self, part: float) -> float:
         if self.optimizer.decay == "linear":
@@ -221,7 +221,7 @@ class WindowPasses:
             self.slots.free.put(slot)
 
     def _steps(self, drawn: Any, step: float) -> float:
-        tokens, starts, *outputs, reach, beside = drawn
+        tokens, starts, *outputs, reach, second = drawn
         spec, real = self.solver.spec, self.target.dtype.type
         gain = real(1.0 if self.optimizer.sums_squares else 0.0)
         bias = real(step if self.moves_intercepts else 0.0)
@@ -241,8 +241,8 @@ class WindowPasses:
             steps = skipgram if spec.zeros.shared else skipgram_apart
             return float(steps(*arguments))
         mean = (self.solver.bound.scale != "none",)
-        of_bag = beside if spec.structure.contexts else None
-        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws, beside, of_bag))))
+        of_bag = second if spec.structure.contexts else None
+        return float(cbow(*(data + mean + rates + (spec.zeros.among_draws, second, of_bag))))
 
 
 class GroupedPasses(WindowPasses):

@@ -397,7 +397,7 @@ class EntityLists(BoundContext):
         return source, inside
 
     def check_reach(self) -> None:
-        """Refuse an offset that exceeds every recording, because nothing can be learned from it."""
+        """Reject an offset that exceeds every recording, because nothing can be learned from it."""
         for offset in np.unique(np.concatenate([part.offset for part in self.lists])):
             _, inside = self.source_rows(np.arange(self.n_rows), int(offset))
             if not inside.any():
