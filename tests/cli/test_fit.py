@@ -376,7 +376,7 @@ def test_households_weeks_and_prices(run, tmp_path: Path) -> None:
     shop = (*shop, "--features", products)
     done = run("fit", path, "-o", tmp_path / "m", *named, *shop, "-k", "2", *QUICK)
     assert done.code == 0, done.err
-    assert "terms: History('home'), RowVectors('home', 20)" in done.err
+    assert "terms: History('home'), RowVectors('home')" in done.err
     assert "items x weeks without sales" in done.err
     assert "structure: Featured(['kind']" in done.err
     model = efemb.load(tmp_path / "m")

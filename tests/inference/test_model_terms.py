@@ -212,5 +212,7 @@ def test_terms_without_a_vector_per_entity_are_refused() -> None:
 
 def test_simulated_rows_have_no_columns_for_terms() -> None:
     spec = Spec.resolve(context="basket", family="poisson", terms=[RowVectors("user", 2)])
-    with pytest.raises(efemb.ParameterError, match=r"the term RowVectors\('user', 2\) needs"):
+    with pytest.raises(
+        efemb.ParameterError, match=r"the term RowVectors\('user', n_components=2\) needs"
+    ):
         efemb.simulation.simulate(spec, n_rows=5, n_entities=4, n_components=2)

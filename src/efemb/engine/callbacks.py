@@ -105,7 +105,15 @@ def _do_nothing(*args: object) -> None:
 
 
 class EarlyStopping:
-    """Stop when the validation score has not risen by `tol` in `patience` evaluations."""
+    """Stop when the validation score has not risen by `tol` in `patience` evaluations.
+
+    Parameters
+    ----------
+    patience : int, default=5
+        Number of evaluations without an improvement before a fit stops.
+    tol : float, default=0.0001
+        Minimum improvement of the score.
+    """
 
     def __init__(self, patience: int = 5, tol: float = 1e-4) -> None:
         self.patience = patience
@@ -192,7 +200,26 @@ class IterateAverage:
 
 
 class JsonLinesLog:
-    """Append one JSON object per iteration to a file."""
+    """Append one JSON object per iteration to a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it is created if it does not exist.
+
+    Examples
+    --------
+    >>> import efemb, tempfile
+    >>> data = efemb.simulation.simulate(
+    ...     "p-emb", n_rows=60, n_entities=6, n_components=2, seed=0
+    ... ).data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = JsonLinesLog(folder + "/log.jsonl")
+    ...     model = efemb.PoissonEmbedding(2, random_state=0, callbacks=[log]).fit(data)
+    ...     lines = log.path.read_text().splitlines()
+    >>> len(lines) == model.n_iter_
+    True
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

@@ -110,7 +110,7 @@ def held_out_words(
             block_rows = rows[start : start + WORDS_AT_ONCE]
             block = bound.scored_block(block_rows, reverse=spec.combine.reverse)
             entries = Cells.leave_one_out(block, bound.n_context_vectors)
-            known = entries.known().beside(None, block_rows[block.row], groups)
+            known = entries.known().with_terms(None, block_rows[block.row], groups)
             # A word that is alone in its document is not part of any pair of a reverse model.
             skipped += len(block_rows) - len(np.unique(block.row)) + len(entries.x) - len(known.x)
             if len(known.x):

@@ -32,7 +32,7 @@ SUMS_AT_ONCE = 1 << 23  # context sums, of which three copies exist temporarily
 class Design:
     """u_t = rho . z_t + b + o_t for the observations x_t of one entity.
 
-    contexts : (T, K) scaled context sums z, with the row side of further terms beside them
+    contexts : (T, K) scaled context sums z, followed by the row side of further terms
     x, weight : (T,)
     offset : (T,) offsets o of further terms, None if there are none
     precision : (K, K) of a ridge on the weights of the members, None without one

@@ -16,7 +16,7 @@ class Combine(Ingredient, ABC):
 
     A subclass of your own defines `value` and `pull_back` for n observations at once, and runs by
     the solver "generic". Rows of `target` are the embeddings of the entities, those of `context`
-    their scaled context sums; the columns of further terms are beside both (entity side and row
+    their scaled context sums; the columns of further terms follow in both (entity side and row
     side), in the order of the terms.
     """
 

@@ -26,6 +26,8 @@ class Ingredient:
     listed: ClassVar[bool] = True  # whether its name can be chosen as a string
     # The package whose files define the classes of this kind, if it imports them on demand.
     package: ClassVar[str | None] = None
+    # Options in which a fit stores what it found; `repr` leaves them out.
+    from_fit: ClassVar[tuple[str, ...]] = ()
     # Attributes that depend on the mathematics of one class, so that subclasses must set them anew.
     not_inherited: ClassVar[tuple[str, ...]] = ()
 
@@ -119,8 +121,8 @@ class Ingredient:
             return value
         if isinstance(value, type) and issubclass(value, cls):
             raise InputTypeError(
-                f"{kind} must be {article} {cls.__name__} object, got the class {value.__name__}: pass "
-                f"{value.__name__}(...)"
+                f"{kind} must be {article} {cls.__name__} object, got the class "
+                f"{value.__name__}: pass {value.__name__}(...)"
             )
         if not isinstance(value, str):
             raise InputTypeError(
@@ -141,10 +143,12 @@ class Ingredient:
         """The constructor call, with options that differ from the defaults."""
         shown = []
         for key, default in _default_options(type(self).__init__).items():
-            value = getattr(self, key)
-            if not _same(value, default):
-                size = np.size(value) if isinstance(value, np.ndarray) else 0
-                shown.append(f"{key}=<array of {size}>" if size > 6 else f"{key}={value!r}")
+            value, required = getattr(self, key), default is inspect.Parameter.empty
+            if key in self.from_fit or _same(value, default):
+                continue
+            size = np.size(value) if isinstance(value, np.ndarray) else 0
+            text = f"<array of {size}>" if size > 6 else repr(value)
+            shown.append(text if required else f"{key}={text}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:

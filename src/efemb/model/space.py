@@ -177,7 +177,7 @@ class ParameterSpace:
     def _add_terms(
         self, factors: Factors, arrays: dict[str, Floats], room: dict[str, Floats]
     ) -> Factors:
-        """Entity sides of the terms beside rho."""
+        """Append the entity sides of the terms to rho."""
         width = sum(term.width for term in self.spec.terms)
         if width == 0:
             return replace(factors, terms=arrays)

@@ -57,6 +57,7 @@ class Mixed(Density):
     judged_by_density = True
     mixes = True
     _places: Ints | None = None  # indices of the entities among all, if these are only some
+    from_fit = ("codes", "fitted")
 
     def __init__(
         self,

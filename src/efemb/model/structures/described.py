@@ -30,6 +30,7 @@ class Described(Structure):
     """
 
     signed = True
+    from_fit = ("frozen",)
 
     def __init__(
         self,
@@ -40,10 +41,6 @@ class Described(Structure):
         self.features = features
         self.precision = precision
         self.frozen = frozen
-
-    def __repr__(self) -> str:
-        """The constructor call without what a fit stores."""
-        return f"{type(self).__name__}({list(self.features)!r}, precision={self.precision:g})"
 
     @property
     def own_rows(self) -> tuple[bool, bool]:

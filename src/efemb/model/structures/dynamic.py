@@ -65,6 +65,8 @@ class Dynamic(GroupStructure):
     {0: 60, 2: 60, 4: 60, 6: 60, 8: 60}
     """
 
+    from_fit = ("origin", "n_slices")
+
     def __init__(
         self,
         column: str,

@@ -67,6 +67,8 @@ class Grouped(GroupStructure):
     ['no', 'yes']
     """
 
+    from_fit = ("groups",)
+
     def __init__(
         self,
         column: str,

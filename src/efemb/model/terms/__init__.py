@@ -1,4 +1,4 @@
-"""Terms: what is added to the linear predictor beside the context; one per file.
+"""Terms: additions to the linear predictor besides the context; one per file.
 
 Names are loaded when first used; `__init__.pyi` lists them. `Term.choices` imports every file.
 """

@@ -58,18 +58,11 @@ class Available(TableTerm):
     [-0.0, -1000.0]
     """
 
+    from_fit = ("stored",)
+
     def __init__(self, table: str = "available", stored: Mapping[str, Any] | None = None) -> None:
         self.table = table
         self.stored = stored
-
-    def __repr__(self) -> str:
-        """Without the table."""
-        return f"Available({self.table!r})"
-
-    @property
-    def stored_table(self) -> Mapping[str, Any] | None:
-        """The table of the training data."""
-        return self.stored
 
     def check(self) -> None:
         """The table is a name."""

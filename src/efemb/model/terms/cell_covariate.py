@@ -70,6 +70,8 @@ class CellCovariate(TableTerm):
     True
     """
 
+    from_fit = ("frozen",)
+
     def __init__(
         self,
         table: str,
@@ -83,17 +85,6 @@ class CellCovariate(TableTerm):
         self.log = log
         self.prior = prior
         self.frozen = frozen
-
-    def __repr__(self) -> str:
-        """Without the table."""
-        options = {"by": self.by, "log": self.log or None, "prior": self.prior}
-        shown = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-        return f"CellCovariate({', '.join([repr(self.table), *shown])})"
-
-    @property
-    def stored_table(self) -> Mapping[str, Any] | None:
-        """The table of the training data."""
-        return self.frozen
 
     def change_table(
         self, row: Mapping[str, Any] | None, codes: Ints, numbers: Floats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,14 +23,14 @@ Stored = Mapping[str, Any]
 
 
 class TableTerm(CellTerm):
-    """A term of one cell table of the data, which a fit stores in its model."""
+    """A term of one cell table of the data, which a fit stores in the option `from_fit`."""
 
     table: str
 
     @property
-    @abstractmethod
     def stored_table(self) -> Stored | None:
         """The table of the training data, None before a fit."""
+        return getattr(self, self.from_fit[0])  # type: ignore[no-any-return]
 
     @property
     def label(self) -> str:

@@ -74,6 +74,8 @@ class History(CellTerm):
     [1.61, 0.0]
     """
 
+    from_fit = ("rows",)
+
     def __init__(
         self,
         column: str,
@@ -89,14 +91,6 @@ class History(CellTerm):
         self.kappa = kappa
         self.prior = prior
         self.rows = rows
-
-    def __repr__(self) -> str:
-        """Without the rows, of which there are many."""
-        options = {"decay": self.decay, "time": self.time}
-        shown = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-        if self.rows is not None:
-            shown.append(f"{len(self.rows['code']):,} rows")
-        return f"History({', '.join([repr(self.column), *shown])})"
 
     @property
     def label(self) -> str:

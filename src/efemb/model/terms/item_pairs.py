@@ -29,11 +29,11 @@ SPARSE_WAY_OUT = "pass a smaller n_neighbors, or drop rare items"
 class ItemPairs(CellTerm):
     r"""u_tn += c log(1 + s_tn / (kappa p_n)), s_tn = sum of B_mn over the other items m of row t.
 
-    Pairs of items beside the vectors. B are the weights of `efemb.baselines.EASE`, the regressions
-    of every item on all others in closed form, of which the largest are kept; B_nn = 0: no item
-    predicts itself. Items count as present or absent, so that no amount dominates, and the sum is
-    not divided. It estimates a probability, which the term weighs against p_n, the share of the
-    training rows that hold item n; sums below 0 count as 0.
+    Pairs of items, in addition to the vectors. B are the weights of `efemb.baselines.EASE`, the
+    regressions of every item on all others in closed form, of which the largest are kept; B_nn = 0:
+    no item predicts itself. Items count as present or absent, so that no amount dominates, and the
+    sum is not divided. The sum is an estimate of a probability, which the term compares with p_n,
+    the share of the training rows that hold item n; sums below 0 count as 0.
 
     Parameters
     ----------
@@ -75,6 +75,7 @@ class ItemPairs(CellTerm):
     """
 
     reads_items = True
+    from_fit = ("pairs",)
 
     def __init__(
         self,
@@ -93,11 +94,6 @@ class ItemPairs(CellTerm):
         self.kappa = kappa
         self.prior = prior
         self.pairs = pairs
-
-    def __repr__(self) -> str:
-        """Without the weights, of which there are many."""
-        options = f"penalty={self.penalty!r}, dropout={self.dropout!r}"
-        return f"ItemPairs({options}, n_neighbors={self.n_neighbors!r})"
 
     @property
     def label(self) -> str:

@@ -49,14 +49,11 @@ class Offset(CellTerm):
     """
 
     learns_from_columns = True
+    from_fit = ("table",)
 
     def __init__(self, column: str, table: Mapping[str, Any] | None = None) -> None:
         self.column = column
         self.table = table
-
-    def __repr__(self) -> str:
-        """Without the table."""
-        return f"Offset({self.column!r})"
 
     @property
     def label(self) -> str:

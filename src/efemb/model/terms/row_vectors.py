@@ -64,6 +64,7 @@ class RowVectors(Term):
     entity_array = "entities"
     group_array = "rows"
     learns_from_columns = True
+    from_fit = ("groups",)
 
     def __init__(
         self, column: str, n_components: int = 20, prior: Any = "normal", groups: Any = None
@@ -72,11 +73,6 @@ class RowVectors(Term):
         self.n_components = n_components
         self.prior = prior
         self.groups = groups
-
-    def __repr__(self) -> str:
-        """Without the groups, of which there may be many."""
-        known = "" if self.groups is None else f", {len(self.groups):,} groups"
-        return f"RowVectors({self.column!r}, {self.n_components}{known})"
 
     @property
     def label(self) -> str:

@@ -42,7 +42,7 @@ class Entries:
     Threads divide the rows to compute sums and slopes, and the entities to compute gradients. So
     each number is written by one thread, in an order that does not depend on their number.
 
-    sums, g_sums : sums of the bags, (rows, K), with the row side of the terms beside them, and the
+    sums, g_sums : sums of the bags, (rows, K), followed by the row side of the terms, and the
         gradient with respect to them
     u, slope : of each stored entry given its bag without itself, and the weighted slope there
     itself : rho_n . alpha_n;  first : whether the gradient of the vectors is still unset

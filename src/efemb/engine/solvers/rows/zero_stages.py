@@ -270,8 +270,8 @@ class AdditiveStage(ZeroStage):
         value, filled, empty = additive_rows(
             rows.start, rows.stop,
             (block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag),
-            (block.ptr, block.ids, block.own, block.rest), block.filled, block.total, side, term_part,
-            (vectors.target, entries.itself, vectors.intercept), self.every,
+            (block.ptr, block.ids, block.own, block.rest), block.filled, block.total,
+            side, term_part, (vectors.target, entries.itself, vectors.intercept), self.every,
             entries.weight, work.zero_weight, work.back_weight, entries.sums.dtype.type(FLOOR),
             entries.sums, entries.g_sums, entries.as_zero, entries.u,
             work.factor, work.own, work.net, entries.slope, weighted,
