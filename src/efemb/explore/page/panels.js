@@ -226,7 +226,7 @@ const TABS = {
     const { selection: items, map } = app;
     const { columns, hints, noun } = map.header;
     const tools = element("p", { class: "tools" },
-      button("Select what is in view", () => app.setSelection(map.visible())));
+      button("Select all in view", () => app.setSelection(map.visible())));
     if (!items.length) return [note(hints.selection), tools];
     tools.append(
       button("Export as CSV", () => exportSelection(app)), button("Clear", () => app.setSelection([])));
