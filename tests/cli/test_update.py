@@ -18,7 +18,7 @@ def test_a_model_takes_further_data(run, model: Path, trips: Path, tmp_path: Pat
     out = tmp_path / "grown"
     done = run("update", model, more, "--out", out, "--passes", "2", "--jobs", "1")
     assert done.code == 0
-    assert "1 new items" in done.out
+    assert "1 new item;" in done.out
     before, after = efemb.load(model), efemb.load(out)
     assert set(after.vocabulary) == {*before.vocabulary, "caviar"}
     assert not np.allclose(after.parameters.rho[:10], before.parameters.rho)

@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +248,19 @@ def test_bad_separators_are_still_refused(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ParameterError, match="separator"):
         efemb.read_baskets(path, basket="a", item="b", separator="\n")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x" * 5000, "/".join(["y" * 200] * 30)])
+@pytest.mark.parametrize(
+    "read",
+    [
+        efemb.read_suite2p,
+        lambda path: efemb.shards.prepare(path, "store", basket="a", item="b"),
+        lambda path: efemb.read_traces(path, np.eye(2)),
+        lambda path: efemb.read_baskets(path, layout="lines"),
+    ],
+    ids=["suite2p", "shards", "traces", "lines"],
+)
+def test_paths_that_the_system_does_not_accept(read: Callable[[Any], Any], path: str) -> None:
+    with pytest.raises(DataError):
+        read(path)

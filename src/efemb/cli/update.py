@@ -86,7 +86,8 @@ def command(
     else:
         echo(
             f"{passes} pass{'' if passes == 1 else 'es'} over the new data, "
-            f"{summary['new_items']:,} new items; saved in {target}"
+            f"{summary['new_items']:,} new item{'' if summary['new_items'] == 1 else 's'}; "
+            f"saved in {target}"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efemb._files import expand_home
+from efemb._files import check_path
 from efemb._terminal import progress_bar
 from efemb.data.array_checks import as_array, float_array, generator
 from efemb.data.dataset import Dataset
@@ -153,15 +153,14 @@ def read_suite2p(
     DataError
         If a file is missing, damaged or inconsistent with the others; the message names it.
     """
-    if not isinstance(folder, str | os.PathLike):
-        raise InputTypeError(f"folder must be a path, not {folder!r}")
+    path = check_path(folder, "folder must be a path")
     check_number("neuropil", neuropil, low=0)
     check_number("plane_distance", plane_distance, above=0)
-    folders = _folders(Path(folder))
+    folders = _folders(path)
     planes = []
     with progress_bar(f"reading {folder}", len(folders), progress) as advance:
-        for path in folders:
-            planes.append(_Plane.open(path, cells_only, neuropil))
+        for plane in folders:
+            planes.append(_Plane.open(plane, cells_only, neuropil))
             advance(1)
     if not any(len(plane.kept) for plane in planes):
         raise DataError(f"{folder}: iscell.npy marks no cells; pass cells_only=False")
@@ -262,7 +261,6 @@ class _Plane:
 
 def _folders(folder: Path) -> list[Path]:
     """The plane, or all planes of a recording in order."""
-    folder = expand_home(folder)
     if (folder / "F.npy").is_file():
         return [folder]
     planes = [path for path in folder.glob("plane*") if _PLANE.fullmatch(path.name)]

@@ -56,7 +56,10 @@ def _matching(pattern: str) -> list[Path]:
 
 def _parquet_files(folder: Path) -> list[Path]:
     """All Parquet files of a folder and its folders, without hidden ones."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _PARQUET)
+    try:
+        files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _PARQUET)
+    except OSError as error:  # another program may remove folders meanwhile
+        raise DataError(f"{folder} cannot be searched for Parquet files: {error}") from error
     visible = [path for path in files if path.name[0] not in "._" and path.is_file()]
     if not visible:
         raise DataError(

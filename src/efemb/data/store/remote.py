@@ -12,6 +12,7 @@ from glob import has_magic
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from efemb._files import check_path
 from efemb.data.readers.arrow import require_pyarrow
 from efemb.data.readers.several import find_files
 from efemb.errors import DataError, InputTypeError
@@ -41,7 +42,7 @@ def list_files(source: Any) -> dict[str, int] | None:
         return _remote_files(str(source))
     paths = find_files(source)
     if paths is None:
-        paths = [Path(os.path.expanduser(source))]
+        paths = [check_path(source, "pass the path of a file")]
     return {str(path): _size(path) for path in paths}
 
 
