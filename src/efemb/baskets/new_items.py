@@ -1,8 +1,8 @@
-"""New items: what a customer has not bought before is predicted by a mixture of its own.
+"""New items: items that a customer has not bought before have a mixture of their own.
 
-The mixture of customers is dominated by their history, which says nothing of new items. It decides
-how likely any new item is; which one it is, by two products of the parts that are fitted among new
-items only: where item pairs are strong they predict best, and elsewhere the vectors do.
+The mixture of customers is dominated by their history, which carries no information about new
+items. It determines the total probability of new items; two products of the parts, fitted among
+new items only, determine the share of each. Strong item pairs predict best, otherwise the vectors.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NAMES = ("first product (new items)", "second product (new items)")
 def fit_new_items(
     parts: list[Questions], bases: tuple[int, ...], usual: SizeMixture
 ) -> tuple[SizeMixture | None, dict[str, float], str]:
-    """The mixture of new items, what it adds to the mean log share of all questions, and why.
+    """The mixture of new items, its gain in the mean log share of all questions, and the reason.
 
     bases : of the products;  usual : the mixture of customers
-    None where there are few questions, or it gains no more on them than it has parameters.
+    None if there are few questions, or if its gain on them does not exceed its parameters.
     """
     about = [part.take(part.about_new()) for part in parts]
     longest = max(about, key=lambda part: len(part.entity))
@@ -60,7 +60,7 @@ def fit_new_items(
 
 
 def among_new(questions: Questions) -> Questions:
-    """The questions among new items: like items of the context, others cannot be asked for."""
+    """The questions among new items: items bought before are excluded like those of the context."""
     return questions._replace(
         member_cell=np.concatenate([questions.member_cell, questions.bought_cell]),
         member=np.concatenate([questions.member, questions.bought]),
@@ -123,7 +123,7 @@ def explain_share(
 ) -> tuple[tuple[str, ...], Floats, Floats]:
     """Names and weights of the experts for an entity outside a context, and its share in each.
 
-    That of a new item is its share of new items times that of all of them in the mixture `usual`.
+    The share of a new item is its share among new items times the total of these in `usual`.
     """
     shares = np.exp(usual.expert_log_shares(logs, size, members)[:, 0])
     weights = usual.weights(size, absent=True)[0]

@@ -31,8 +31,8 @@ MAPPED = 2500  # items on the map
 SIMILAR = "Similar items: cosine of rho"
 MAP = (
     "Every dot is an item; items are close if they are bought in the same situations, whether or "
-    "not they are bought together. The map knows nothing of departments: where dots of one color "
-    "lie together, that was learned from the trips alone."
+    "not they are bought together. The map does not use departments: clusters of one color were "
+    "learned from the trips alone."
 )
 RELATIONS = (
     "Bars to the right are complements: the item in a basket makes them more likely, and they are "

@@ -84,7 +84,7 @@ def fit(
         Where states are kept, in a folder that every worker sees; the same call resumes from it
         with the same bits. By default a temporary folder in the store.
     resume : bool, default=True
-        False starts anew and replaces what is in the checkpoint.
+        False starts again and replaces the checkpoint.
     mixed_cpus : bool, default=False
         Allow workers with different processors; bits then depend on which worker does what.
     wait : float, default=60

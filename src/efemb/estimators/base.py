@@ -161,8 +161,8 @@ class BaseEmbedding(FittedMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator)
     ) -> Self:
         """Make one pass over X from the current parameters, without a hold-out.
 
-        Zeros, noise and the order of rows are drawn anew in every call. A `Checkpoint` only
-        records complete fits. A schedule of steps (that of `SkipGram`) begins anew with every
+        Zeros, noise and the order of rows are drawn again in every call. A `Checkpoint` only
+        records complete fits. A schedule of steps (that of `SkipGram`) restarts with every
         call: pass a smaller step, `optimizer=SGD(0.005, decay="linear")`, for a batch of a few
         hundred documents, or the noise undoes a part of what was learned.
 

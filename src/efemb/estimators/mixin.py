@@ -167,7 +167,7 @@ class FittedMixin(DataMethods, TransformerMixin):
         parameters : Parameters
             Where to evaluate; arrays in the shapes of `parameters_`.
         positions : array of shape (N, p), optional
-            Neighbors are chosen anew, by these positions. Otherwise they are those of the fit, or
+            Neighbors are chosen again, by these positions. Otherwise they are those of the fit, or
             those of X before a fit.
 
         Returns

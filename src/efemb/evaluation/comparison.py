@@ -91,9 +91,9 @@ def compare(  # noqa: PLR0913  (all but two by keyword)
     candidates : {"all", "same kind"}, default="all"
         With `split_by`, the entities among which the share and the rank of an entry are computed:
         all entities outside the rest of its row, or only those of the entry's kind. In a list of
-        all entities the repeats of a customer come first, so that it says little about new
-        entries; "same kind" asks which of the items that the customer has (or has not) in `train`
-        are bought.
+        all entities, repeats of a customer rank first, so it reveals little about new entries;
+        "same kind" ranks repeats among the items that the customer has in `train`, and new entries
+        among the others.
     progress : bool, default=False
         Show a progress bar.
 

@@ -15,6 +15,7 @@ Precondition = Callable[[Floats, Ints], Floats]
 ARMIJO = 1e-4
 MOST_ROUNDS = 500
 SHORTEST = 1e-9  # relative to the first step: shorter ones are not progress
+MEMORY = 12  # past rounds whose steps shape the curvature
 
 
 @dataclass
@@ -49,8 +50,6 @@ class Problems:
         Approximately the inverse of the negative Hessian times the gradient.
     noise : float
         Relative error of the values.
-    memory : int
-        Number of past rounds whose steps shape the curvature.
     """
 
     def __init__(
@@ -60,9 +59,8 @@ class Problems:
         precondition: Precondition,
         *,
         noise: float = 1e-12,
-        memory: int = 12,
     ) -> None:
-        self.precondition, self.noise, self.memory = precondition, noise, memory
+        self.precondition, self.noise = precondition, noise
         self.theta = np.array(start, dtype=np.float64)
         self.steps: list[tuple[Floats, Floats, Floats]] = []
         self.rounds, self.scale = 0, np.ones(len(self.theta))
@@ -143,7 +141,7 @@ class Problems:
         inverse[which[bent]] = 1.0 / curvature[bent]
         expected = np.einsum("np,np->n", y[bent], self.precondition(y[bent], which[bent]))
         self.scale[which[bent]] = curvature[bent] / expected
-        self.steps = [*self.steps, (steps, changes, inverse)][-self.memory :]
+        self.steps = [*self.steps, (steps, changes, inverse)][-MEMORY:]
 
 
 def _shorten(size: Floats, slope: Floats, gain: Floats) -> Floats:

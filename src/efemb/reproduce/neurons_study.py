@@ -263,14 +263,14 @@ def rebuild_model(model: NeuronModel, arrays: Mapping[str, Any]) -> FittedEmbedd
     )
 
 
-def choose_inner_neurons(fitted: FittedEmbedding, n: int = 3) -> list[int]:
-    """Neurons with large weights, far apart and not isolated at the edge of the tissue."""
+def choose_inner_neurons(fitted: FittedEmbedding) -> list[int]:
+    """Three neurons with large weights, far apart and not isolated at the edge of the tissue."""
     edges, positions = Edges(fitted), fitted.positions
     assert positions is not None  # `rebuild_model` gives them
     members = edges.members.reshape(len(positions), -1)
     reach = np.linalg.norm(positions[members] - positions[:, None], axis=2).max(axis=1)
     strength = np.where(reach <= np.median(reach), edges.strength(), -np.inf)
-    return choose_spread_out(positions[:, :2], strength, n)
+    return choose_spread_out(positions[:, :2], strength, 3)
 
 
 def summarize_weights(fitted: FittedEmbedding) -> str:

@@ -54,7 +54,7 @@ def fit(
     checkpoint : path of a folder, optional
         Where the state is kept, so that the same call resumes after a crash with the same bits.
     resume : bool, default=True
-        False starts anew and replaces what is in the checkpoint.
+        False starts again and replaces the checkpoint.
 
     Returns
     -------
