@@ -1,4 +1,4 @@
-"""Object arrays are read as data; whatever asks for more is refused, and nothing of it runs."""
+"""Object arrays are read as data; other pickles are rejected without running."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_attack_is_real(tmp_path: Path) -> None:
 
 
 def raw(*parts: bytes) -> bytes:
-    """A pickle by hand: parts, then the end."""
+    """A handwritten pickle: parts, then the end."""
     return b"\x80\x04" + b"".join(parts) + b"."
 
 

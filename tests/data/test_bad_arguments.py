@@ -1,4 +1,4 @@
-"""Arguments of readers and data sets that cannot be meant are refused by typed errors."""
+"""Nonsensical arguments of readers and data sets raise typed errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input is refused with a typed error that names the place and the way out."""
+"""Bad input raises a typed error that names the place and the way out."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_basket_of_two_users(way: str, tmp_path: Path) -> None:
 
 
 def test_a_basket_of_two_weeks(way: str, tmp_path: Path) -> None:
-    """The later lines go; a missing week says nothing."""
+    """The later lines are dropped; a missing week is no conflict."""
     lines = ["1,a,w1,s1", "2,a,w2,", "1,b,w2,s1", "1,c,,s1", "1,d,w1,s2", "1,e,w9,s9", "2,b,NULL,"]
     path = file(tmp_path, "\n".join(["trip,what,week,shop", *lines]) + "\n")
     names: dict[str, Any] = {"basket": "trip", "item": "what"}

@@ -1,4 +1,4 @@
-"""Text that cannot be read is refused with a typed error that names the place and the way out."""
+"""Text that cannot be read raises a typed error that names the place and the way out."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ WEEKS = ["w0", "w1", "w2"]
 
 
 def example(n_rows: int, n_entities: int, seed: int, *, is_sparse: bool = True) -> Dataset:
-    """Random counts with a column of every kind; row columns name the row that they are of."""
+    """Random counts with a column of every kind; row columns contain the number of their row."""
     rng = np.random.default_rng(seed)
     values = rng.poisson(0.8, (n_rows, n_entities)).astype(float)
     weeks = rng.choice([*WEEKS, None], n_rows)

@@ -23,7 +23,7 @@ COUNTS = np.random.default_rng(0).poisson(1.0, size=(40, 5)).astype(float)
 
 
 class AnnData:
-    """What anndata.AnnData has; indexing gives another one, for ever, as there."""
+    """The attributes of anndata.AnnData; indexing returns another one, without end, as there."""
 
     X = obs = obsm = varm = layers = var_names = obs_names = None  # attributes of the class
 
@@ -44,7 +44,7 @@ class AnnData:
 
 
 class DataArray:
-    """What xarray.DataArray has."""
+    """The attributes of xarray.DataArray."""
 
     dims = coords = None  # attributes of the class
 

@@ -1,4 +1,4 @@
-"""A Corpus holds documents of words as codes; its parts are what plain loops make of them."""
+"""A Corpus holds documents of words as codes; its parts equal those of plain loops."""
 
 from __future__ import annotations
 

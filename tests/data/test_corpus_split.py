@@ -16,7 +16,7 @@ SIZE = 5000
 
 
 def numbered(lengths: list[int]) -> Corpus:
-    """Every token is a word of its own, so that its place can be told from it."""
+    """Every token is a different word, which identifies its place."""
     n = sum(lengths)
     return Corpus(np.arange(n), [0, *itertools.accumulate(lengths)], range(n))
 
@@ -105,7 +105,7 @@ def test_impossible_parts() -> None:
 
 @pytest.mark.parametrize("n_documents", [4, 40])
 def test_parts_have_counts_of_their_own(n_documents: int) -> None:
-    """With those of the whole text, noise and trees of a fit would know the test documents."""
+    """With counts of the whole text, the noise and the tree would depend on test documents."""
     tokens = np.random.default_rng(0).integers(0, 5, n_documents * 100)
     words = Vocabulary(list("abcde"), counts=np.bincount(tokens, minlength=5))
     corpus = Corpus(tokens, np.arange(n_documents + 1) * 100, words)

@@ -23,7 +23,7 @@ KINDS = [np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
 
 
 def compressed(kind: str, indices: list[int], indptr: list[int]) -> Any:
-    """Two rows, three columns; scipy does not look where indices lead."""
+    """Two rows, three columns; scipy does not check indices."""
     make = sparse.csr_array if kind == "csr" else sparse.csc_array
     return make((np.ones(2), indices, indptr), shape=(2, 3))
 

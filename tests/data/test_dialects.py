@@ -1,4 +1,4 @@
-"""Tables as spreadsheets of other countries write them: separators and decimal commas."""
+"""Tables written by spreadsheets of other countries: separators and decimal commas."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_doubtful_counts_are_refused(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("separator", [" ", "t", "e", "n"])
 def test_a_separator_that_words_hold(separator: str, way: str, tmp_path: Path) -> None:
-    """What marks the end of the file must not be taken apart."""
+    """The mark at the end of the file must not be split."""
     path = file(tmp_path, "A B C\n1 2 3\n4 5 6\n".replace(" ", separator))
     assert read_matrix(path, separator=separator).values.tolist() == [[1, 2, 3], [4, 5, 6]]
     path = file(tmp_path, "A B\n1 X\n1 Y\n2 X\n".replace(" ", separator))

@@ -1,4 +1,4 @@
-"""Files of other programs are told for what they are, with a way from there to here."""
+"""Files of other programs are recognized, and the error says how to convert them."""
 
 from __future__ import annotations
 

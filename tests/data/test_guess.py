@@ -199,7 +199,7 @@ def test_a_pivot_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["order_id", "user", "cell id", "time", "frame"])
 def test_numbers_that_only_say_which_row_it_is(first: str, tmp_path: Path) -> None:
-    """10,001 is no count of orders."""
+    """10,001 is not a count of orders."""
     path = table(tmp_path, f"{first},milk,tea", "10001,1,0", "10002,0,2", "10004,3,1")
     assert guess_contents(path).row_labels == first
     twice = table(tmp_path, f"{first},milk,tea", "1,1,0", "1,0,2")

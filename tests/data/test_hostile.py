@@ -1,4 +1,4 @@
-"""Damaged, huge and forged files: a typed error, and no memory for what is only promised."""
+"""Damaged, huge and forged files: a typed error, and no memory for contents that do not exist."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_limits_of_the_process_count() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_fit_that_runs_out_of_memory_ends_in_a_typed_error() -> None:
-    """Room for two copies of the data, which the estimate allows, but not for the hold-out."""
+    """Memory for two copies of the data, as the estimate allows, but not for the hold-out."""
     code = (
         "import resource, numpy as np, efemb\n"
         "model = efemb.GaussianEmbedding(2, context=efemb.Neighbors(3), n_jobs=1)\n"

@@ -1,4 +1,4 @@
-"""What pandas writes of its index labels the rows of a matrix; it is never an entity."""
+"""An index that pandas wrote labels the rows of a matrix; it is never an entity."""
 
 from __future__ import annotations
 

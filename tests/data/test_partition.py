@@ -207,7 +207,7 @@ def test_rows_that_are_left_out_are_remembered_where_lags_matter() -> None:
 
 
 def test_blocks_keep_what_lags_know() -> None:
-    """An autoregression of .8: what is left is .36 of the variance."""
+    """An autoregression of .8: the residual variance is .36."""
     rng = np.random.default_rng(0)
     X = np.zeros((800, 10))
     for t in range(1, len(X)):

@@ -33,7 +33,7 @@ LINES = TEXT.split("\n")[:-1]
 def by_loop(
     documents: list[list[Any]], min_count: int = 1, max_vocab: int | None = None
 ) -> tuple[list[list[Any]], dict[Any, int], dict[str, int]]:
-    """Kept documents, counts of the kept need ordered words, and the report."""
+    """The documents kept, the counts of kept words, and the report."""
     counts: dict[Any, int] = {}
     for document in documents:
         for word in document:

@@ -1,4 +1,4 @@
-"""suite2p folders and plain traces: what is kept, where it is, and what is refused."""
+"""suite2p folders and plain traces: cells, positions, and errors."""
 
 from __future__ import annotations
 

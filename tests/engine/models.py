@@ -46,7 +46,7 @@ def counts(model: str, n_rows: int = 7, n_entities: int = 5, seed: int = 0) -> A
 
 
 def vectors(n_entities: int = 5, seed: int = 1, dtype: Any = np.float64) -> Factors:
-    """Positive, so that they serve the log link too."""
+    """Positive, so that they are valid for the log link, too."""
     rng = np.random.default_rng(seed)
     sizes = ((n_entities, K), (n_entities, K), (n_entities,))
     return Factors(*(rng.uniform(0.1, 0.8, size).astype(dtype) for size in sizes))
@@ -57,7 +57,7 @@ def solver(name: str, bound: Any, model: Spec, tuning: Tuning | None = None, **o
 
 
 def tune(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """Let every fit cut its work in another way."""
+    """Let every fit cut its work into other pieces."""
     monkeypatch.setattr(threads, "Tuning", partial(Tuning, **changes))
 
 

@@ -1,4 +1,4 @@
-"""Callbacks: one protocol; those that ship do what they say."""
+"""Callbacks: the protocol, and those of the package."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ EDGES = np.array([0, 36, 72, N])
 
 
 def sparse_rows(sizes: list[int], seed: int, n: int = N) -> SparseRows:
-    """Rows with so many cells each, their ids in ascending order."""
+    """Rows with given numbers of cells, their ids in ascending order."""
     rng = np.random.default_rng(seed)
     chosen = [np.sort(rng.permutation(n)[:size]) for size in sizes]
     ptr = np.concatenate([[0], np.cumsum(sizes)])
@@ -74,7 +74,7 @@ def dense(rows: SparseRows) -> Any:
 
 
 def run_tiles(tiles: TileOffsets, n_rows: int, slopes: Any) -> Any:
-    """What tiles add to cells that are 0; their slopes (rows, N) are left with the lists."""
+    """Offsets that tiles add to cells of 0; the slopes (rows, N) are stored with the lists."""
     lists, _ = tiles.deal(EDGES, PITCH, Workers(1))
     added = np.zeros((n_rows, N), np.float32)
     for j, (first, last) in enumerate(pairwise(EDGES)):
@@ -127,7 +127,7 @@ def test_rows_of_a_table_with_changes_are_what_their_definition_says() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_tiles_multiply_weights_by_a_number_and_sum_up_its_slope(share: float) -> None:
-    """Cells that have changed matter unless they are entries, which tiles do not look at."""
+    """Changed cells matter unless they are entries, which tiles ignore."""
     part, plain = scaled_rows(), sparse_rows([3, 0, 1, 40, 2, 9], 7)
     expected, (ptr, ids) = dense(loop_over(part)), entries_of(part, share)
     rng = np.random.default_rng(8)

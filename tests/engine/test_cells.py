@@ -86,7 +86,7 @@ def test_one_kernel_is_float64_step_by_step(
 
 
 def test_nothing_beyond_the_rows_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room beyond them is never set: were it used, this would overflow, which is an error here."""
+    """Padding is never set: if it were used, the overflow would be an error here."""
 
     def filled(pool: Workers, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         limits = np.iinfo if np.issubdtype(dtype, np.integer) else np.finfo

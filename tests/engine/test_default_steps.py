@@ -1,4 +1,4 @@
-"""The optimizer that is chosen unless asked otherwise."""
+"""The default choice of the optimizer."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def softmax(u: Any, n: int) -> float:
 
 
 def contrast(u: Any, n: int, n_noise: int, q: Any) -> float:
-    """Expected log-probability of telling entity n from so many draws of q."""
+    """Expected log-probability of distinguishing entity n from `draws` of q."""
     odds = np.exp(u) / (n_noise * q)
     return float(np.log(odds[n] / (1 + odds[n])) - n_noise * q @ np.log(1 + odds))
 

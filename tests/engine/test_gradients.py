@@ -196,7 +196,7 @@ def test_moments_gradient_is_the_slope_of_scipy_densities() -> None:
 def test_only_a_few_gradients_of_blocks_live_at_once(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is as large as the model: threads do not get far ahead of the sum."""
+    """Each gradient is as large as the model, so threads may not get far ahead of the sum."""
     family = "poisson" if name == "generic" else "categorical"
     X, spec = models.counts("p-emb", 60), Spec.resolve(context=efemb.Basket(), family=family)
     owner, work = {

@@ -1,4 +1,4 @@
-"""Compiled kernels that are kept on disk are those of the files as they are."""
+"""Compiled kernels on disk belong to the current source files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(outer(40), sum(outer.stats.cache_hits.values()))
 
 
 def run(folder: Path) -> list[int]:
-    """What the kernel gives, and how often it was not compiled but read."""
+    """The result of the kernel, and how often it was read from disk instead of compiled."""
     places = os.pathsep.join([str(folder), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", "import outer"],
@@ -113,7 +113,7 @@ def test_digests_of_folders(tmp_path: Path) -> None:
 def test_two_processes_at_once(
     moment: str, same_key: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever one writes while the other does, no key leads to the code of another."""
+    """However two processes interleave their writes, no key refers to other code."""
     one, two = (KernelFiles(str(tmp_path), "kernel-1.py311", "stamp") for _ in range(2))
     keys = ("float32", "float32" if same_key else "float64")
     original = getattr(one, moment)

@@ -138,7 +138,7 @@ def test_adagrad_with_a_zero_gradient_stays_put() -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
 @pytest.mark.parametrize("name", sorted(REFERENCES))
 def test_a_gradient_out_of_range_is_left_for_the_fit_to_report(name: str, value: float) -> None:
-    """Squares overflow in single precision; that is no error of arithmetic but divergence."""
+    """Squares overflow in single precision, which is reported as divergence."""
     arrays = [np.ones((2, 2), dtype=np.float32)]
     stepper = REFERENCES[name][0].start(arrays, 2)
     slope = np.full((2, 2), value, dtype=np.float32)

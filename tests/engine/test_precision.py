@@ -84,7 +84,7 @@ def test_counts_need_no_double_precision() -> None:
 
 
 def test_a_gradient_too_large_for_its_squares_is_an_error() -> None:
-    """Here it is the variance that is too small, which no look at the data tells."""
+    """Here the variance is too small, which the data do not show."""
     tiny = model(family=efemb.Gaussian(1e-22))
     with pytest.raises(efemb.DivergenceError, match=r"float32.*dtype='float64'"):
         tiny.fit(recording())

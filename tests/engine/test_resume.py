@@ -1,4 +1,4 @@
-"""A fit that was cut short goes on from its checkpoint and ends with the same bits."""
+"""An interrupted fit resumes from its checkpoint and ends with the same bits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 class CrashError(RuntimeError):
-    """As if the process had been killed: nothing of the iteration reaches the disk."""
+    """As if the process had been killed: the iteration leaves no trace on disk."""
 
 
 class Crash:
-    """A callback that ends the process, so to say, in an iteration."""
+    """A callback that simulates the end of the process in an iteration."""
 
     def __init__(self, iteration: int) -> None:
         self.iteration = iteration
@@ -119,7 +119,7 @@ def crashed(model: Any, X: Any, at: int, *callbacks: Any, **fit: Any) -> None:
 
 
 def same(one: Any, two: Any) -> None:
-    """The same bits, and the same account of how they came about."""
+    """The same bits, and the same history."""
     for left, right in zip(one.parameters_.arrays(), two.parameters_.arrays(), strict=True):
         assert left.dtype == right.dtype
         assert left.tobytes() == right.tobytes()
@@ -160,7 +160,7 @@ def test_states_may_be_rare(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_early_stopping_counts_on(tmp_path: Path) -> None:
-    """Patience that was half used up is not given anew, by the fit nor by a callback."""
+    """The count of patience is restored, in the fit and in a callback."""
     model, X = Poisson(4, **options(max_iter=400, n_iter_no_change=3)), baskets()
     state = efemb.engine.callbacks.Checkpoint(tmp_path / "state", every=20)
     whole = clone(model).fit(X)

@@ -1,4 +1,4 @@
-"""A round is a function of its arguments; shards that train apart and merge learn the same."""
+"""A round is a function of its arguments; averaged shards learn the same as the whole."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_round_changes_nothing_but_its_result(kind: str) -> None:
     "kind", [*KINDS, "adam", "sgd", "lbfgs"], ids=[*KINDS, "adam", "sgd", "lbfgs"]
 )
 def test_a_state_continues_from_its_arrays(kind: str) -> None:
-    """At any round, in another process as it were: everything else is made anew."""
+    """Resume at any round, as if in another process: everything else is recomputed."""
     others = {"adam": Adam(), "sgd": SGD(0.1, decay=0.01), "lbfgs": LBFGS()}
     options = KINDS.get(kind, {"optimizer": others.get(kind)})
     n_shards = 2 if kind in KINDS else 1
@@ -187,7 +187,7 @@ def test_merged_parameters_and_sums_are_means() -> None:
 
 @pytest.mark.parametrize("batch_size", [16, 1000])
 def test_a_shard_stands_for_all_rows(batch_size: int) -> None:
-    """One tiny step of a shard that is a third of equal rows goes as far as one of all of them."""
+    """A tiny step of a third of equal rows is as long as a step of all of them."""
     X = np.tile(trips(60)[0], (48, 1))
     moves = []
     for n_shards in (1, 3):

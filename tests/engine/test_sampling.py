@@ -356,7 +356,7 @@ def test_waiting_rows_catch_up_with_the_prior_when_a_round_ends() -> None:
     ],
 )
 def test_positive_vectors_follow_their_logarithms(optimizer: Any, prior: str | None) -> None:
-    """Also those of entities that a step did not draw: moments move them all the same."""
+    """Also vectors of entities that a step did not draw, because moments move them."""
     spec = models.spec("ap-emb", zeros=efemb.Sampled(2, "uniform"), prior=prior)
     bound = models.bind(models.counts("ap-emb", 9, 8), spec)
     solver = models.solver("rows", bound, spec)

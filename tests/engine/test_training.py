@@ -166,7 +166,7 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
 
 @ignore_unconverged
 def test_an_ignored_ctrl_c_stays_ignored() -> None:
-    """A fit that nohup or a script started in the background is not ended by Ctrl-C elsewhere."""
+    """Ctrl-C elsewhere does not end a fit that nohup or a script started in the background."""
     handlers = []
 
     def press(progress: Any) -> None:
@@ -236,7 +236,7 @@ def test_a_variance_that_grew_with_the_errors_hides_no_divergence(sigma2):
 
 
 def test_data_of_any_scale_are_not_taken_for_divergence():
-    """Their log-densities are far down from the start to the end."""
+    """Their log-densities are far below 0 from the start to the end."""
     X = 1e4 * np.random.default_rng(0).normal(size=(100, 6))
     optimizer = efemb.engine.optimizers.Adagrad(1e-4)
     options = {"family": efemb.Gaussian(1.0), "max_iter": 3, "random_state": 0}

@@ -97,7 +97,7 @@ def test_buffers_belong_to_one_thread() -> None:
 
 
 def test_blas_is_free_again_after_fits_that_overlapped() -> None:
-    """Whichever ends first: else the last one would restore the limit of the first."""
+    """Whichever ends first; otherwise the last one would restore the limit of the first."""
 
     def threads() -> list[int]:
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]

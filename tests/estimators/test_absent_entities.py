@@ -1,4 +1,4 @@
-"""partial_fit with a part of the entities: of real numbers, what is not there is missing."""
+"""partial_fit with some of the entities: absent real numbers are missing values."""
 
 from __future__ import annotations
 

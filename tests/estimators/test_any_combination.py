@@ -1,4 +1,4 @@
-"""Any combination of ingredients is refused for a known reason, or fits, predicts and continues."""
+"""Any combination of ingredients fits, predicts and continues, or is invalid for a known reason."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ REASONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def reasons(model: Any, data: Any) -> list[str]:
-    """Why these settings make no model; nothing where they do."""
+    """The reason why these settings are invalid, None if they are valid."""
     return [reason for reason, holds in REASONS.items() if holds(model, data)]
 
 

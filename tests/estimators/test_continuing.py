@@ -1,4 +1,4 @@
-"""Fits that go on from earlier ones: what they start from is what the earlier ones left."""
+"""Fits that continue earlier ones start from the parameters that these left."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Doubled(efemb.Gaussian):
 
 
 class StoppedError(Exception):
-    """Raised in the midst of a fit."""
+    """Raised during a fit."""
 
 
 def stop(progress: Any) -> None:
@@ -171,7 +171,7 @@ def test_rows_without_weight_do_not_set_the_scale_of_a_learned_variance() -> Non
 
 @pytest.mark.slow
 def test_every_pass_draws_its_own_zeros() -> None:
-    """With the same three columns each time, the others would never be punished."""
+    """With the same three columns each time, the others would never count as zeros."""
     X = counts(40, 30, 0.1)
     X[:, :2] += 1
     model = efemb.PoissonEmbedding(2, zeros=efemb.Sampled(3, "uniform"), random_state=0)

@@ -211,7 +211,7 @@ def test_a_fitted_model_predicts_like_its_estimator_and_can_be_resumed(preset: A
 
 
 def test_numbers_that_new_rows_lack_are_missing_not_zero() -> None:
-    """A pass over rows without some entities teaches nothing about these."""
+    """A pass over rows that lack some entities leaves these unchanged."""
     X = 5.0 + neurons()[:, :4]
     options: dict[str, Any] = {"context": efemb.Basket("none"), "dtype": "float64"}
     model = efemb.GaussianEmbedding(2, random_state=0, **options)

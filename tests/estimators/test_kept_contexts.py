@@ -1,4 +1,4 @@
-"""Neighbors that a fit found by correlation stay the model's, whatever data come later."""
+"""Neighbors that a fit found by correlation are used for all later data."""
 
 from __future__ import annotations
 

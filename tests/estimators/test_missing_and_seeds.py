@@ -40,7 +40,7 @@ def test_a_missing_row_is_as_if_it_were_not_there(solver: str) -> None:
 
 @pytest.mark.parametrize("solver", [*SOLVERS, "rows"])
 def test_a_missing_cell_is_neither_predicted_nor_context(solver: str) -> None:
-    """The objective loses its own term, and its value from all other terms, nothing else."""
+    """The objective loses its term, and its value in all other terms, and nothing else."""
     X = neurons(8)
     X[2, 1] = np.nan
     context = efemb.Basket("items") if solver == "rows" else efemb.Graph(1 - np.eye(6), "items")

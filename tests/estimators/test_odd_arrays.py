@@ -1,4 +1,4 @@
-"""Whatever is handed over as X is read as the numbers it means, or refused by a typed error."""
+"""Anything passed as X is read as the numbers that it represents, or raises a typed error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An estimator, what it leaves, what is loaded and what goes on from it read data alike."""
+"""Estimators, fitted models, loaded models and continued fits read data in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text models as a stranger uses them: any source of text, and answers that recover structure."""
+"""Text models as users see them: any source of text, and answers that recover structure."""
 
 from __future__ import annotations
 

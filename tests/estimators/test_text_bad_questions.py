@@ -1,4 +1,4 @@
-"""Questions that a text model cannot answer are refused, with the nearest spelling if any."""
+"""Questions that a text model cannot answer raise errors, with the nearest spelling if any."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def answers(model: Any) -> list[Any]:
-    """What a model says to every kind of question."""
+    """The answers of a model to every kind of question."""
     return [
         model.similar("cat"),
         model.similar(["cat", "red"], n=3),

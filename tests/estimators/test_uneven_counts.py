@@ -1,4 +1,4 @@
-"""A count far above the rest of its row is left out of its context without loss."""
+"""A count far above the rest of its row leaves its context without loss of precision."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_fit_in_single_precision_is_that_in_double(preset: Any, large: Any, ma
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "sparse"])
 def test_a_large_count_that_is_alone_needs_double_precision(make: Any) -> None:
-    """What rounding leaves of it is its context; also where all counts are alike."""
+    """Rounding errors would become its context, also if all counts are equal."""
     spec = efemb.PoissonEmbedding(2)._spec()
     for X in (ALONE, np.vstack([ALONE, COUNTS])):
         found = working_precision(efemb.Dataset(make(X)), spec, "rows", "float32")

@@ -46,7 +46,7 @@ def royals(n_documents: int = 1000, seed: int = 0) -> list[str]:
 
 
 def turns(n_documents: int = 200, seed: int = 0) -> list[list[str]]:
-    """one two three one two ...: only the order tells which word it is."""
+    """one two three one two ...: only the order determines a word."""
     names = ["one", "two", "three"]
     starts = np.random.default_rng(seed).integers(3, size=n_documents)
     return [[names[(start + j) % 3] for j in range(10)] for start in starts]

@@ -1,4 +1,4 @@
-"""fold_in finds the vectors at which the objective of the grown model has no slope."""
+"""fold_in finds the vectors at which the gradient of the extended objective is zero."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_positive_neighbors_stay_positive() -> None:
 
 
 def test_rows_in_part_show_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many rows a part of them is looked at first: the end is the same."""
+    """With many rows, some of them are used first; the result is the same."""
     model, data = case("poisson")
     whole = fold_in(model, data, **EXACT)
     monkeypatch.setattr("efemb.inference.new_entities.MANY_ROWS", 10)
@@ -305,7 +305,7 @@ def test_neighbors_go_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_solved_problem_leaves_nothing_behind() -> None:
-    """No cycle keeps its arrays until the garbage collector comes round."""
+    """No reference cycle keeps its arrays alive."""
     model, data = case("poisson")
     spec, bound, vectors = model._bind(known(data))
     given = RowConditionals(spec, bound, vectors, np.arange(2), np.ones(bound.n_rows))
@@ -424,7 +424,7 @@ def test_an_estimator_that_binarizes_does_so_here() -> None:
 
 
 def test_problems_without_a_solution_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing bounds the vectors here, and the rounds come to an end."""
+    """Nothing bounds the vectors here, but the rounds end."""
     monkeypatch.setattr("efemb.inference.lbfgs.MOST_ROUNDS", 3)
     model = basket_model(prior=None)
     with pytest.warns(ConvergenceWarning, match="still improving"):

@@ -1,4 +1,4 @@
-"""differs: planted differences come first, none are found in shuffled data, errors are heeded."""
+"""differs: planted differences come first, none are found in shuffled data, errors matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laplace: covariances are inverse Hessians, and intervals hold as often as they say."""
+"""Laplace: covariances are inverse Hessians, and intervals have their nominal coverage."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_many_at_once() -> None:
 
 
 def test_refit_stands_at_the_maximum() -> None:
-    """Whatever an early stop left, the interval is about the best embedding given alpha."""
+    """Wherever the fit stopped, the interval is centered at the best embedding given alpha."""
     X = counts(n_entities=6)
     model = basket_model(X=X, max_iter=2)
     found = laplace(model, labeled(X), refit=True)
@@ -282,7 +282,7 @@ def test_data_are_read_as_the_model_reads_them() -> None:
 
 
 def test_designs_are_the_contexts_of_their_own_cells() -> None:
-    """Only some columns are looked at, whatever the kinds of lists; all cells by the model."""
+    """Only some columns are computed, for all kinds of lists; the model computes all cells."""
     X = signals()
     X[3, 2] = X[7, 5] = np.nan
     lagged = efemb.Lagged((-1, 1), of=efemb.Neighbors(2), include_self=True)

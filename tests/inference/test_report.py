@@ -1,4 +1,4 @@
-"""report: says in words what is wrong with data that are made to be wrong in a known way."""
+"""report: finds the known problems of data that were made to have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combinations of one's own: an inner product written by hand is the linear model."""
+"""User-defined combinations: a handwritten inner product is the linear model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONTEXTS: dict[str, Context] = {
 
 
 class ByHand(Combine):
-    """The inner product, with no claim to be one."""
+    """The inner product, without declaring itself as one."""
 
     def value(self, target: Array, context: Array) -> Array:
         return (target * context).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Ingredients store options, name themselves, compare, and refuse what they do not know."""
+"""Ingredients store options, print themselves, compare, and reject unknown options."""
 
 from __future__ import annotations
 

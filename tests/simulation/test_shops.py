@@ -1,4 +1,4 @@
-"""A simulated shop: what was planted is found by the models that its page shows."""
+"""A simulated shop: the models of its documentation page find the planted effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that tell whether they are whole, and a program that kills the writing of them."""
+"""Files that show whether they are complete, and a program that kills their writers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def spec() -> Spec:
 
 
 def model(number: int) -> efemb.fitted.FittedEmbedding:
-    """Every part of it says its number."""
+    """Every part of the model contains its number."""
     full = np.full(SIZE, number, np.float32)
     words = efemb.Vocabulary(range(400 * number, 400 * number + 400))
     parameters = Parameters(full, full.copy(), full[:, 0].copy())

@@ -82,7 +82,7 @@ def test_missing_files(folder: Path, name: str) -> None:
 def test_a_pickle_in_disguise_is_never_opened(
     folder: Path, name: str, protocol: int, sealing: bool
 ) -> None:
-    """Even if its checksum is right; a model is made of numbers and text."""
+    """Even if its checksum is right: a model consists of numbers and text."""
 
     class Harm:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -245,7 +245,7 @@ def test_a_kill_between_the_renamings_loses_nothing(folder: Path) -> None:
 
 
 def test_what_killed_saves_left_goes_in_the_end(folder: Path) -> None:
-    """But not what may still be being written, nor what belongs to another name."""
+    """But not files that may still be written, nor those of another name."""
     old, young, other = (
         folder.with_name(name)
         for name in (".model.partial-aa", ".model.partial-bb", ".models.partial-cc")

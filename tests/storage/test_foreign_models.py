@@ -1,4 +1,4 @@
-"""Whatever other software seals, a load ends in a usable model or in a typed error."""
+"""Whatever other software writes, loading ends in a usable model or in a typed error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not a folder of regular files is refused at once; full disks; what kills leave."""
+"""Paths that are not folders of regular files; full disks; leftovers of killed processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could not be loaded again is refused when it is saved, or before."""
+"""Models that could not be loaded again raise an error when they are saved, or earlier."""
 
 from __future__ import annotations
 

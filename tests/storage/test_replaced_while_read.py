@@ -53,7 +53,7 @@ def test_a_replacement_at_any_moment(
 def test_a_load_between_the_two_renamings(
     moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It begins with the folder that has stepped aside, which then goes."""
+    """It begins with the old folder, which is then removed."""
     path = tmp_path / "model"
     killing.model(1).save(path)
     path.rename(tmp_path / "new")

@@ -1,4 +1,4 @@
-"""Several processes save to one folder: the last one stays, and nobody fails."""
+"""Several processes save to one folder: the last model remains, and no process fails."""
 
 from __future__ import annotations
 

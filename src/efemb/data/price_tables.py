@@ -125,11 +125,11 @@ def prices(
     good = priced & (off >= 0) & np.isfinite(off)
     if on_bad == "error" and not good.all():
         i = int(np.flatnonzero(~good)[0])
-        found = f"{value}={paid[i]:g} for {units[i]:g} units in {by} {columns['by'][i]!r}"
+        problem = f"{value}={paid[i]:g} for {units[i]:g} units in {by} {columns['by'][i]!r}"
         rule = f"a price must be positive and its {by} known"
         if priced[i]:
-            found, rule = f"{discount}={off[i]:g}", "a discount must be a positive number or 0"
-        raise _bad_lines(i, found, rule, int((~good).sum()))
+            problem, rule = f"{discount}={off[i]:g}", "a discount must be a positive number or 0"
+        raise _bad_lines(i, problem, rule, int((~good).sum()))
     valid = good & (code >= 0)
     shape = (len(groups), len(labels))
     cells = (group[valid], code[valid])
@@ -140,9 +140,9 @@ def prices(
     return _fill(*sums, by=by, groups=groups, report=report)
 
 
-def _bad_lines(first: int, found: str, rule: str, n: int) -> DataError:
+def _bad_lines(first: int, problem: str, rule: str, n: int) -> DataError:
     return DataError(
-        f"line {first} has {found}: {rule} ({n:,} bad lines); correct them, or pass on_bad='drop'"
+        f"line {first} has {problem}: {rule} ({n:,} bad lines); correct them, or pass on_bad='drop'"
     )
 
 

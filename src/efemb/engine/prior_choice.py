@@ -69,8 +69,8 @@ def _choose(
         ridge = np.full(len(ridge), float(spec.weight_ridge))
     parts = [ridge[part.owner] * by for part, by in zip(solver.bound.lists, factors, strict=True)]
     solver.add_ridge(parts)
-    given = solver.bound.lists if lists is None else lists
-    lists = tuple(replace(part, ridge=by) for part, by in zip(given, parts, strict=True))
+    current = solver.bound.lists if lists is None else lists
+    lists = tuple(replace(part, ridge=by) for part, by in zip(current, parts, strict=True))
     report["weight_ridge"] = float(np.median(ridge))
     return ChosenPriors(spec, lists, report)
 

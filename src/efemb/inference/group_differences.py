@@ -78,8 +78,8 @@ def differs(
     ]
     results = compare_groups(errors, fitted, precision, progress)
     chosen = [i for i, label in enumerate(labels) if group is None or label == group]
-    names, some = ([given[i] for i in chosen] for given in (labels, parts))
-    return rank_differences(fitted, names, some, results[:, chosen], n, min_count)
+    names, chosen_parts = ([values[i] for i in chosen] for values in (labels, parts))
+    return rank_differences(fitted, names, chosen_parts, results[:, chosen], n, min_count)
 
 
 def compare_groups(

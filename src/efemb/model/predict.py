@@ -306,8 +306,8 @@ def context_sums(
     codes = row_groups(spec, bound) if vectors.own_contexts else None
     sums = np.empty((len(rows), vectors.n_bag))
     for group, places in by_group(None if codes is None else codes[rows]):
-        mine = vectors.of_group(group)
-        sums[places] = _context_sums(bound, mine, rows[places], entities[places])
+        group_vectors = vectors.of_group(group)
+        sums[places] = _context_sums(bound, group_vectors, rows[places], entities[places])
     return sums
 
 

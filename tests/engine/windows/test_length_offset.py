@@ -1,4 +1,4 @@
-"""Window(length_offset=True): Poisson means in proportion to the length of the document."""
+"""Window(length_offset=True): Poisson means proportional to the length of the document."""
 
 from __future__ import annotations
 

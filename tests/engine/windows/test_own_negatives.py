@@ -1,4 +1,4 @@
-"""Skip-gram with negatives of its own for each word around a word."""
+"""Skip-gram with separate negatives for each pair of words."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_a_strong_prior_gives_the_plain_model(structure: Any, corpus: Corpus) ->
 
 @pytest.mark.parametrize("contexts", [False, True])
 def test_scores_are_those_of_the_models_of_the_groups(contexts: bool, corpus: Corpus) -> None:
-    """The mean over all tokens is that of the groups, each asked by itself."""
+    """The mean over all tokens equals the mean over separate calls for each group."""
     grouped = fit(corpus, Grouped("era", contexts=contexts), max_iter=3)
     whole = held_out_words(grouped, corpus)
     assert_allclose(grouped.score(corpus), whole.log_likelihood, rtol=1e-6)

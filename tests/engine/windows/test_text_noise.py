@@ -235,7 +235,7 @@ def test_sampled_zeros_are_unbiased(family: str, combine: str, positional: bool)
 
 
 def test_words_that_never_occur_are_told_to_be_rare() -> None:
-    """Never drawn as noise, they would stay at exp(0), beside words at the logarithm of a share."""
+    """Never drawn as noise, they would stay at u = 0, above words at the logarithm of a share."""
     tokens = np.random.default_rng(0).integers(0, 20, 6_000)
     text = efemb.Corpus(tokens, np.arange(0, 6_001, 60), [f"w{n}" for n in range(24)])
     model = efemb.CBOW.paper(3, zeros=efemb.NoiseContrastive(5), max_iter=8, random_state=0)

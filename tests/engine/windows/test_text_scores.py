@@ -1,4 +1,4 @@
-"""Scores and conditional means are what loops say."""
+"""Scores and conditional means equal those of plain loops."""
 
 from __future__ import annotations
 

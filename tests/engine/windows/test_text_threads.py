@@ -1,4 +1,4 @@
-"""Same seed, same bits, wherever that is promised; without locks, a model as good."""
+"""Same seed, same bits, where this is promised; without locks, an equally good model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def text() -> efemb.Corpus:
 
 
 def patterned() -> efemb.Corpus:
-    """Words go in circles of four, one circle a document: there is something to learn."""
+    """Words follow each other in cycles of four, one cycle per document."""
     rng = np.random.default_rng(0)
     documents = [
         np.where(rng.random(500) < 0.1, rng.integers(0, 20, 500), circle * 4 + np.arange(500) % 4)

@@ -1,4 +1,4 @@
-"""Options of text models that are heeded, or refused by name, never ignored."""
+"""Options of text models have an effect or raise an error, and are never ignored."""
 
 from __future__ import annotations
 

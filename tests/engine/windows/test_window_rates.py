@@ -1,4 +1,4 @@
-"""How long steps are: Adagrad, decay, and the prior's share of each."""
+"""Lengths of steps: Adagrad, decay, and the share of the prior in each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_adagrad_keeps_one_sum_a_row(zeros: str, how: str, k: int) -> None:
 
 
 def test_adagrad_goes_on_where_it_stood() -> None:
-    """Two passes have the sums of both; a state takes them elsewhere."""
+    """Sums of squares add up over passes and are restored from a state."""
     epsilon, text, spec = 1e-3, samples.corpus(), model("negative-sampling", "sum")
     start = samples.parameters(5, 4, True)
     run = samples.passes(
@@ -50,7 +50,7 @@ def test_adagrad_goes_on_where_it_stood() -> None:
 
 @pytest.mark.parametrize("n_passes", [1, 3])
 def test_linear_decay_falls_to_nothing_over_all_passes(n_passes: int) -> None:
-    """Chunk after chunk, the step is what is left of all the text to come."""
+    """The step decreases linearly with the text that has been seen, chunk by chunk."""
     text = samples.corpus(tuple([400] * 120), n_words=4)
     spec, start = model("negative-sampling", "sum", 1), samples.parameters(4, 4, False)
     spec = samples.spec(spec.context, spec.zeros, intercept=False)
@@ -70,7 +70,7 @@ def test_linear_decay_falls_to_nothing_over_all_passes(n_passes: int) -> None:
 
 @pytest.mark.parametrize("decay", [1e-3, 1e6])
 def test_decay_by_a_number_is_refused(decay: float) -> None:
-    """Steps of text know how far they are; a number would have to count them."""
+    """A linear decay follows the share of the text; a number would need a count of steps."""
     text = samples.corpus((30,) * 4)
     model = efemb.SkipGram(
         3, context=efemb.Window(2), optimizer=efemb.engine.optimizers.SGD(0.05, decay=decay)
@@ -107,7 +107,7 @@ def shrunk(spec: Spec, text: efemb.Corpus, seeds: int) -> tuple[Any, Any]:
 @pytest.mark.parametrize("how", DIRECTIONS)
 @pytest.mark.parametrize("zeros", ["negative-sampling", "hierarchical"])
 def test_a_pass_carries_the_whole_prior(zeros: str, how: str) -> None:
-    """Each visit carries a share of it; the visits of a pass add up to it."""
+    """Each visit applies a share of the prior; the visits of a pass add up to all of it."""
     prior = (efemb.Normal(2.0), efemb.Normal(3.0))
     spec = model(zeros, how, prior=prior, intercept=False)
     target, bag = shrunk(spec, samples.corpus((60, 60), n_words=4), 40)
@@ -116,7 +116,7 @@ def test_a_pass_carries_the_whole_prior(zeros: str, how: str) -> None:
 
 
 def test_a_pass_over_a_part_of_the_text_carries_the_whole_prior() -> None:
-    """A vocabulary may come from more text than is there."""
+    """A vocabulary may come from a longer text."""
     whole = samples.corpus((60,) * 4, n_words=4)
     part = samples.corpus((60,), n_words=4, counts=whole.counts())
     spec = model("hierarchical", "sum", prior=efemb.Normal(2.0), intercept=False)
@@ -127,7 +127,7 @@ def test_a_pass_over_a_part_of_the_text_carries_the_whole_prior() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_a_pass_over_thinned_text_carries_the_whole_prior(how: str) -> None:
-    """Fewer visits, each with more of it; how many neighbors are left can only be expected."""
+    """Fewer visits with larger shares; the number of remaining neighbors is an expectation."""
     spec = model("hierarchical", how, prior=efemb.Normal(2.0), intercept=False)
     thinned = samples.spec(
         efemb.Window(2, subsample=0.05), spec.zeros, **_rest(spec), intercept=False
@@ -169,7 +169,7 @@ def test_tied_vectors_are_shrunk_once() -> None:
 @pytest.mark.parametrize("precision", [1.0, 30.0, 1e3, 1e6])
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_no_prior_throws_a_vector_beyond_zero(how: str, precision: float, optimizer: Any) -> None:
-    """Documents of one word have no context, so that a pass is the prior's work alone."""
+    """Documents of one word have no context, so that only the prior changes vectors in a pass."""
     text = samples.corpus((1,) * 12, n_words=4)
     spec = model("negative-sampling", how, prior=efemb.Normal(precision), intercept=False)
     start = samples.parameters(4, 5, False)
@@ -196,7 +196,7 @@ def test_the_strongest_prior_leaves_nothing(how: str) -> None:
 
 @pytest.mark.parametrize("prior", [None, efemb.Normal(30.0)])
 def test_what_a_prior_shrinks_is_not_copied(prior: Any) -> None:
-    """Copies that are each shrunk to nothing would take a row away once a thread."""
+    """If each copy were shrunk to zero, the row would be subtracted once per thread."""
     spec = model("negative-sampling", "sum", prior=prior, intercept=False)
     pool = Workers(3)
     text = samples.corpus((700,) * 90, n_words=20)

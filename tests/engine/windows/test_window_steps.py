@@ -63,7 +63,7 @@ def test_tied_vectors_move_by_both_roles(how: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DIRECTIONS)
 def test_long_documents(how: str) -> None:
-    """Running sums are renewed on the way."""
+    """Running sums are recomputed on the way."""
     text = samples.corpus((2500, 1100), n_words=12)
     start = samples.parameters(12, 3, True)
     spec = model("negative-sampling", how)

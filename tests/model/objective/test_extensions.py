@@ -109,7 +109,7 @@ class Gamma(efemb.model.priors.Prior):
 
 
 class Ring(efemb.model.contexts.Context):
-    """The entities before and after, the last beside the first; built from a graph."""
+    """The entities before and after, in a circle; built from a graph."""
 
     def __init__(self, scale: str = "none", binary: bool = False) -> None:
         self.scale = scale

@@ -1,4 +1,4 @@
-"""Available: what a store does not carry is no observation, in training and afterwards."""
+"""Available: items that a store does not carry are not observations, in training and afterwards."""
 
 from __future__ import annotations
 

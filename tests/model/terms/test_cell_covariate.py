@@ -1,4 +1,4 @@
-"""Cell tables in u: a planted elasticity is found; tables and categories as they come."""
+"""Cell tables in u: a planted elasticity is found; tables and categories of all kinds."""
 
 from __future__ import annotations
 

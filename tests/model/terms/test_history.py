@@ -76,7 +76,7 @@ def test_cells_are_those_of_the_definition(
 
 
 def test_training_rows_are_known_by_content_or_by_label() -> None:
-    """In another order, as dense data, and with a label that says it is another row."""
+    """In another order, as dense data, and with the label of another row."""
     train = trips()
     order = np.random.default_rng(2).permutation(60)
     arrays = {"coefficient": np.ones(1)}

@@ -144,9 +144,9 @@ def cell_at(column: Column, place: Any) -> Any:
 def text_in_numbers(cells: Sequence[Any]) -> tuple[NDArray[np.int64], str]:
     """Places of cells that are neither numbers nor missing, and what is wrong with the first."""
     wrong = np.isnan(CountTable().numbers(list(cells)))
-    told = {place: explain_number(cells[place]) for place in np.flatnonzero(wrong).tolist()}
-    places = np.array([place for place, text in told.items() if text], dtype=np.int64)
-    return places, told[int(places[0])] if len(places) else ""
+    problems = {place: explain_number(cells[place]) for place in np.flatnonzero(wrong).tolist()}
+    places = np.array([place for place, text in problems.items() if text], dtype=np.int64)
+    return places, problems[int(places[0])] if len(places) else ""
 
 
 def _number(cell: Any) -> float:

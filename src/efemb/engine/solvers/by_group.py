@@ -43,7 +43,7 @@ class GroupedSolver(Solver[BoundContext]):
         **options: Any,
     ) -> None:
         self.kind, self.options = kind, {**options, "dtype": dtype}
-        self.asked_weight = row_weight
+        self.passed_weight = row_weight
         super().__init__(bound, spec, pool, dtype=dtype, row_weight=row_weight, **options)
         self.name, self.stochastic = kind.name, kind.stochastic  # type: ignore[misc]
 
@@ -53,16 +53,18 @@ class GroupedSolver(Solver[BoundContext]):
         self.ready: tuple[Ints, Parts] | None = None  # the rows of the next call, by group
         self.following: tuple[Ints, Parts] | None = None  # and those of the one after it
         self.every = by_group(self.codes)
-        given = (self.bound, self.spec, self.pool)
+        arguments = (self.bound, self.spec, self.pool)
         if self.kind.stochastic:
-            inner = self.kind(*given, row_weight=self.asked_weight, **self.options)
+            inner = self.kind(*arguments, row_weight=self.passed_weight, **self.options)
             self.inner = {group: inner for group, _ in self.every}
             solvers = [inner]
         else:
-            weight = np.ones(self.n_rows) if self.asked_weight is None else self.asked_weight
+            weight = np.ones(self.n_rows) if self.passed_weight is None else self.passed_weight
             self.inner = {
                 group: self.kind(
-                    *given, row_weight=np.where(self.codes == group, weight, 0.0), **self.options
+                    *arguments,
+                    row_weight=np.where(self.codes == group, weight, 0.0),
+                    **self.options,
                 )
                 for group, _ in self.every
             }
@@ -134,12 +136,12 @@ class GroupedSolver(Solver[BoundContext]):
         total, gradient = 0.0, Factors.zeros_like(vectors)
         whole: list[tuple[int, Ints, Ints | None]] = [(*part, None) for part in self.every]
         for group, places, after in whole if rows is None else self._visits(rows):
-            mine, solver = vectors.of_group(group), self.inner[group]
+            group_vectors, solver = vectors.of_group(group), self.inner[group]
             if not exact:
                 solver.expect(after)
-            some = places if self.kind.stochastic else None
-            value, slopes = solver.value_and_gradient(mine, some, exact=exact)
+            group_rows = places if self.kind.stochastic else None
+            value, slopes = solver.value_and_gradient(group_vectors, group_rows, exact=exact)
             total += value
             own_contexts = self.spec.structure.contexts
-            gradient.add_group(group, slopes.on_all_rows(mine), own_contexts=own_contexts)
+            gradient.add_group(group, slopes.on_all_rows(group_vectors), own_contexts=own_contexts)
         return total, gradient

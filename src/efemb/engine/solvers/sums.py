@@ -190,8 +190,8 @@ class ListCells(BoundCells):
         weight = np.empty(len(self.vector), dtype=target.dtype)
         ones, none = np.ones(self.n, target.dtype), np.zeros(len(bag), bag.dtype)
         scratch = np.ones_like(weight)
-        given = (self.ptr, self.vector, np.zeros_like(weight), scratch, ones, target, bag)
-        entry_products(*given, none, none, target.shape[1], weight, np.empty_like(weight))
+        arguments = (self.ptr, self.vector, np.zeros_like(weight), scratch, ones, target, bag)
+        entry_products(*arguments, none, none, target.shape[1], weight, np.empty_like(weight))
         summed = np.bincount(
             members.place, members.coefficient * weight[members.edge], len(members.ids)
         )
@@ -272,9 +272,9 @@ class _Shift:
 
     def __init__(self, part: Lists, offset: int, rank: Ints, n: int) -> None:
         self.part, self.offset = part, offset
-        mine = np.flatnonzero(part.offset == offset)
-        mine = mine[np.argsort(part.members[mine], kind="stable")]
-        sizes = np.bincount(part.members[mine], minlength=n)
+        edges = np.flatnonzero(part.offset == offset)
+        edges = edges[np.argsort(part.members[edges], kind="stable")]
+        sizes = np.bincount(part.members[edges], minlength=n)
         self.ptr: Ints = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.owner, self.edge = part.owner[mine], rank[mine]
+        self.owner, self.edge = part.owner[edges], rank[edges]
         self.degrees = np.bincount(self.owner, minlength=n)

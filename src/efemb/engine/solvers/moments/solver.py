@@ -212,8 +212,8 @@ class MomentsSolver(Solver[EntityLists]):
         Value and gradient then include the penalty, and a learned variance counts it among the
         squared residuals, as the evidence does.
         """
-        given = [part if part is not None else np.zeros(0) for part in parts]
-        self.ridge = self.in_order(given)
+        ridges = [part if part is not None else np.zeros(0) for part in parts]
+        self.ridge = self.in_order(ridges)
         degree = np.diff(self.ptr)
         within = np.arange(len(self.members)) - np.repeat(self.ptr[:-1], degree)
         diagonal = np.repeat(self.place[:-1], degree) + within * np.repeat(degree + 2, degree)
@@ -369,8 +369,8 @@ class Shifted:
         if len(offsets) == 1:
             np.take(self.cache[offsets[0]][0], members, axis=0, out=values, mode="clip")  # no copy
         else:
-            for offset, mine in self._by_offset(part, offsets, edges):
-                values[mine] = self.cache[offset][0][members[mine]]
+            for offset, places in self._by_offset(part, offsets, edges):
+                values[places] = self.cache[offset][0][members[places]]
         if part.center is not None:
             self._center(part, offsets, edges, values)
         if part.binary:
@@ -386,10 +386,10 @@ class Shifted:
         """Measure observed values from the centers of their members; missing ones stay 0."""
         assert part.center is not None
         members, center = part.members[edges], part.center[edges]
-        for offset, mine in self._by_offset(part, offsets, edges):
+        for offset, places in self._by_offset(part, offsets, edges):
             known = self.cache[offset][1]
-            level = center[mine, None]
-            values[mine] -= level if known is None else level * known[members[mine]]
+            level = center[places, None]
+            values[places] -= level if known is None else level * known[members[places]]
 
     def _by_offset(
         self, part: Lists, offsets: list[int], edges: slice
@@ -401,10 +401,10 @@ class Shifted:
     def _seen(self, part: Lists, offsets: list[int], edges: slice) -> Floats:
         """Number of observed members of an entity in each row, or the sum of their weights."""
         count, members = np.zeros(self.columns.shape[1]), part.members[edges]
-        for offset, mine in self._by_offset(part, offsets, edges):
+        for offset, places in self._by_offset(part, offsets, edges):
             known = self.cache[offset][1]
-            weight = part.weigh(np.ones(len(mine)), np.arange(edges.start, edges.stop)[mine])
-            count += weight.sum() if known is None else weight @ known[members[mine]]
+            weight = part.weigh(np.ones(len(places)), np.arange(edges.start, edges.stop)[places])
+            count += weight.sum() if known is None else weight @ known[members[places]]
         return count
 
 

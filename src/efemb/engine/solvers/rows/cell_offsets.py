@@ -206,8 +206,8 @@ class CellOffsets:
         part = self.offsets.scaled[number]
         rows, weight = part.weights, np.empty_like(self.at_entries)
         stale = np.empty(len(rows.code), dtype=bool)
-        given = (_arrays(rows.table), rows.code, _changes(rows))
-        find_in_table(self.ptr, self.ids, *given, weight, stale)
+        arguments = (_arrays(rows.table), rows.code, _changes(rows))
+        find_in_table(self.ptr, self.ids, *arguments, weight, stale)
         self.at_entries += part.values[0].astype(weight.dtype) * weight
         self.weights[number] = weight
         return stale
@@ -234,8 +234,8 @@ class CellOffsets:
         scaled = [part.products for part in piece.scaled.values()]
         for part in (*piece.sparse.values(), *scaled):
             column = place[part.ids]
-            mine = np.flatnonzero(column >= 0)
-            E[column[mine], part.row[mine]] += part.values[mine]
+            drawn_cells = np.flatnonzero(column >= 0)
+            E[column[drawn_cells], part.row[drawn_cells]] += part.values[drawn_cells]
         for table in piece.tables.values():
             known = np.flatnonzero(table.code >= 0)
             E[: len(self.drawn), known] += table.values[table.code[known]][:, self.drawn].T

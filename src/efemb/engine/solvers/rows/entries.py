@@ -117,8 +117,8 @@ class Entries:
         if self.term_part is not None:
             self.u[here] += self.term_part[here]
             self.as_zero[here] += self.term_part[here]
-        given = (block.filled[here], self.u[here], self.weight[here], block.ids[here])
-        value, self.slope[here] = self.value_and_slopes(*given)
+        arguments = (block.filled[here], self.u[here], self.weight[here], block.ids[here])
+        value, self.slope[here] = self.value_and_slopes(*arguments)
         return value
 
     def value_and_slopes(
@@ -334,7 +334,7 @@ class _Tiles:
         no_side = np.empty((0, 0), entries.sums.dtype)
         self.side = no_side if entries.side is None else entries.side
         self.offsets = NO_OFFSETS[block.x.dtype] if cells is None else cells.tiles
-        self.given: Any = (
+        self.kernel_arguments: Any = (
             vectors.target, self.rows.transposed, self.rows.width, HIDDEN,
             self.places, self.shares, self.slope,
             vectors.intercept, column_weight, zero_weight, solver.slopes.size,
@@ -356,11 +356,11 @@ class _Tiles:
         n_strips = len(self.bounds) - 1
         return [(0, n_strips)] if self.solver.pool.n == 1 else list(pairwise(range(n_strips + 1)))
 
-    def strips(self, some: tuple[int, int]) -> float:
+    def strips(self, span: tuple[int, int]) -> float:
         """Value of some strips; `g_rows` gets the gradient of the rows' vectors."""
         if self.fused:
-            return self._in_one_kernel(*some)
-        return sum(self._step_by_step(i) for i in range(*some))
+            return self._in_one_kernel(*span)
+        return sum(self._step_by_step(i) for i in range(*span))
 
     def _step_by_step(self, i: int) -> float:
         value, first, last = 0.0, self.bounds[i], self.bounds[i + 1]
@@ -376,14 +376,20 @@ class _Tiles:
     def _in_one_kernel(self, first: int, last: int) -> float:
         """The same in a kernel, because threads would wait for each other in Python."""
         room = self.rows.buffers(self.edges[1] - self.edges[0])
-        given = (self.edges, self.bounds, (*self.given, self.dealt), room, self.g_rows)
-        return strips_of_cells(first, last, *given, self.alone)
+        arguments = (
+            self.edges,
+            self.bounds,
+            (*self.kernel_arguments, self.dealt),
+            room,
+            self.g_rows,
+        )
+        return strips_of_cells(first, last, *arguments, self.alone)
 
-    def add_up(self, some: slice) -> None:
+    def add_up(self, rows: slice) -> None:
         """Gradient of the bag sums of some rows, from those of the strips."""
         parts = self.g_rows[:1] if self.alone else self.g_rows
         total, out = self.entries.block.total, self.entries.g_sums
-        add_strips(some.start, some.stop, parts, total, out)
+        add_strips(rows.start, rows.stop, parts, total, out)
 
     def _slopes(self, tile: slice, number: int, E: Floats) -> float:
         """Turn inner products into slopes; return the value, without entries known before."""
@@ -398,8 +404,8 @@ class _Tiles:
         if self.entries.cells is not None:
             self._add_offsets(tile, number, E)
         weights = (self.column_weight[tile], self.zero_weight)
-        given = (intercept[tile], *weights, self.column[tile], np.arange(tile.start, tile.stop))
-        value += self.solver.slopes(E, *given)
+        arguments = (intercept[tile], *weights, self.column[tile], np.arange(tile.start, tile.stop))
+        value += self.solver.slopes(E, *arguments)
         if self.entries.cells is not None:
             self._read_offsets(tile, number, E)
         write_cells(E, *places, *self.shares, self.slope, self.own_slope, self.column)
@@ -426,8 +432,8 @@ class _Tiles:
         if self.entries.missing_term_part is not None:
             u = u + self.entries.missing_term_part[by_entity.order[here]]
         ids = self.entries.block.ids[by_entity.order[here]]
-        given = (by_entity.x[here], u, self.weight[here], ids)
-        value, self.slope[here] = self.entries.value_and_slopes(*given)
+        arguments = (by_entity.x[here], u, self.weight[here], ids)
+        value, self.slope[here] = self.entries.value_and_slopes(*arguments)
         return value
 
     def _add_target(self, tile: slice, part: Floats) -> None:

@@ -89,20 +89,20 @@ class _RowOffsets:
         each = enumerate(self._slopes)
         return [scaled[i].weigh(slope) if i in scaled else slope for i, slope in each]
 
-    def add(self, E: Floats, some: slice) -> None:
+    def add(self, E: Floats, batch: slice) -> None:
         """Add the offsets to the inner products of some softmaxes."""
         for number, part in self.sparse.items():
-            add_to_rows(E, self.row[some], part.ptr, part.ids, self.values[number])
+            add_to_rows(E, self.row[batch], part.ptr, part.ids, self.values[number])
         for number, table in self.offsets.tables.items():
-            GroupTable(table.code[self.row[some]], self.values[number]).add_to(E)
+            GroupTable(table.code[self.row[batch]], self.values[number]).add_to(E)
 
-    def collect(self, E: Floats, some: slice) -> None:
+    def collect(self, E: Floats, batch: slice) -> None:
         """Add up the slopes of some softmaxes at the cells of the offsets."""
         for number, part in self.sparse.items():
-            add_slopes_of_rows(E, self.row[some], part.ptr, part.ids, self._slopes[number])
+            add_slopes_of_rows(E, self.row[batch], part.ptr, part.ids, self._slopes[number])
         for number, table in self.offsets.tables.items():
             slope = self._slopes[number]
-            slope += GroupTable(table.code[self.row[some]], slope).gather(E)
+            slope += GroupTable(table.code[self.row[batch]], slope).gather(E)
 
 
 def _softmax_rows(
@@ -131,15 +131,15 @@ def _softmax_rows(
             E += Z[start:stop, columns] @ vectors.target[:, columns].T
         if cells is not None:
             cells.add(E, slice(start, stop))
-        mine = slice(edges[chunk], edges[chunk + 1])
-        at = place[mine] - start
-        picked = predictor.shift(E[at, ids[mine]], ids[mine])
+        entries = slice(edges[chunk], edges[chunk + 1])
+        at = place[entries] - start
+        picked = predictor.shift(E[at, ids[entries]], ids[entries])
         if excluded is not None:
             E[np.arange(stop - start), excluded[start:stop]] = HIDDEN
         normalizer = _softmax_slopes(E, vectors.intercept, weight[start:stop], column)
-        value += float(units[mine] @ (picked - normalizer[at]))
-        np.add.at(E, (at, ids[mine]), units[mine])
-        np.add.at(column, ids[mine], units[mine])
+        value += float(units[entries] @ (picked - normalizer[at]))
+        np.add.at(E, (at, ids[entries]), units[entries])
+        np.add.at(column, ids[entries], units[entries])
         if cells is not None:
             cells.collect(E, slice(start, stop))
         for columns in parts:
@@ -223,10 +223,10 @@ def _compete(u: Floats, own: Floats, weight: Floats, slope: Floats) -> Floats:
     top = np.maximum(u.max(axis=1), own)
     np.exp(u - top[:, None], out=u)
     u *= weight
-    mine = np.exp(own - top)
-    total = u.sum(axis=1) + mine
+    own_weight = np.exp(own - top)
+    total = u.sum(axis=1) + own_weight
     u /= -total[:, None]
-    slope[:] = 1.0 - mine / total
+    slope[:] = 1.0 - own_weight / total
     return np.asarray(own - top - np.log(total))
 
 

@@ -131,8 +131,8 @@ class RowsSolver(Solver[RowBags]):
                 drawn, vectors = self.draws(int(np.sum(block.x > 0))), vectors.less(self.offset)
                 if self.bound.n_slots == 1:
                     block, drawn, vectors, kept = self._compact(block, drawn, vectors)
-            given = (block, vectors, weight, side, places, arrays, drawn)
-            total, gradient = self._categorical(*given)
+            arguments = (block, vectors, weight, side, places, arrays, drawn)
+            total, gradient = self._categorical(*arguments)
         else:
             block, columns = self._visited_zeros(block) if sampling else (block, self.draws.every())
             vectors = vectors.less(self.offset)
@@ -280,10 +280,10 @@ class RowsSolver(Solver[RowBags]):
         tuning = self.pool.tuning
         size = tuning.block_rows if stage is None else tuning.stage_rows
         for piece in cut(len(block.total), size):
-            given = (_part(block, piece), vectors, weight[piece], itself, gradient)
+            arguments = (_part(block, piece), vectors, weight[piece], itself, gradient)
             of_piece = None if side is None else side[piece]
             cells = None if offsets is None else offsets.of_rows(piece)
-            entries = Entries(self, *given, first=piece.start == 0, side=of_piece, cells=cells)
+            entries = Entries(self, *arguments, first=piece.start == 0, side=of_piece, cells=cells)
             weights = (zero_weight[piece], column_weight)
             if stage is None:
                 value += cell_terms(self, entries, *weights)
@@ -334,14 +334,14 @@ class RowsSolver(Solver[RowBags]):
         """
 
         def work(piece: slice) -> tuple[float, Factors]:
-            some, of_piece = _part(block, piece), None if side is None else side[piece]
+            sub_block, of_piece = _part(block, piece), None if side is None else side[piece]
             places, left_out, offsets = rows[piece], None, None
             if self.side is not None and self.side.reads_items:  # an entry has offsets of its own
-                places, left_out = places[some.row_of_entry], some.ids
+                places, left_out = places[sub_block.row_of_entry], sub_block.ids
             if self.side is not None:
                 offsets = self.side.offsets(arrays, places, left_out)
             value, gradient, g_side, of_cells = softmax_terms(
-                self, some, vectors, weight[piece], of_piece, offsets, drawn
+                self, sub_block, vectors, weight[piece], of_piece, offsets, drawn
             )
             if self.side is not None and g_side is not None:
                 gradient.add_terms(self.side.pull_back(arrays, rows[piece], g_side))

@@ -282,15 +282,15 @@ class GroupedPasses(WindowPasses):
     def _fill_offsets(self, own: dict[str, Floats], groups: Ints) -> None:
         """Compute the offsets from the arrays of the structure."""
         nothing = np.zeros((len(self.target), self.k), dtype=self.target.dtype)
-        for some in self._blocks():
-            part = {name: array[:, some] for name, array in own.items()}
-            given = (part, nothing[some], nothing[some, 0], groups)
-            vectors, intercepts = self.structure.spread_groups(*given)
-            self.offsets[:, some, : self.k] = vectors
-            self.offsets[:, some, self.width + BIAS] = intercepts
+        for words in self._blocks():
+            part = {name: array[:, words] for name, array in own.items()}
+            arguments = (part, nothing[words], nothing[words, 0], groups)
+            vectors, intercepts = self.structure.spread_groups(*arguments)
+            self.offsets[:, words, : self.k] = vectors
+            self.offsets[:, words, self.width + BIAS] = intercepts
             if self.structure.contexts:
-                contexts = self.structure.spread_contexts(part, nothing[some], groups)
-                self.bag_offsets[:, some, : self.k] = contexts
+                contexts = self.structure.spread_contexts(part, nothing[words], groups)
+                self.bag_offsets[:, words, : self.k] = contexts
 
     @property
     def moves_intercepts(self) -> bool:
@@ -319,13 +319,13 @@ class GroupedPasses(WindowPasses):
         """Apply the share of the prior that belongs to the text since the last proximal step."""
         share, step = self.pending / self.n_tokens, self._step_size(0.0)
         self.pending = 0
-        for some in self._blocks():
+        for words in self._blocks():
             for table in self.all_offsets:
-                offsets = table[:, some]
+                offsets = table[:, words]
                 vectors = offsets[..., : self.k]
                 weight = np.sqrt(offsets[..., self.width + SQUARES]) / step
                 vectors[...] = self.structure.proximal_step(vectors, weight, share * self.precision)
-            offsets = self.offsets[:, some]
+            offsets = self.offsets[:, words]
             vectors = offsets[..., : self.k]
             if not self.structure.intercepts:
                 continue
@@ -340,19 +340,19 @@ class GroupedPasses(WindowPasses):
         """Fill the arrays of the structure; the common part of offsets moves to the words."""
         if self.pending:
             self._step_offsets()
-        for some in self._blocks():
-            offsets, target = self.offsets[:, some], self.target[some]
+        for words in self._blocks():
+            offsets, target = self.offsets[:, words], self.target[words]
             vectors, intercepts = offsets[..., : self.k], offsets[..., self.width + BIAS]
             own, common, shift = self.structure.from_offsets(vectors, intercepts)
             target[:, : self.k] += common
             target[:, self.width + BIAS] += shift
             if self.structure.contexts:
-                contexts = self.bag_offsets[:, some, : self.k]
+                contexts = self.bag_offsets[:, words, : self.k]
                 more, common = self.structure.from_context_offsets(contexts)
-                self.bag[some, : self.k] += common
+                self.bag[words, : self.k] += common
                 own |= more
             for name, array in own.items():
-                self.parameters.terms[self.space.prefix + name][:, some] = array
+                self.parameters.terms[self.space.prefix + name][:, words] = array
         super()._read()
 
     def state(self) -> OptimizerState:

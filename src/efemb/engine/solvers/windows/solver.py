@@ -72,10 +72,10 @@ class WindowsSolver(Solver[WindowBags]):
 
     @cached_property
     def _rows(self) -> Solver[Any]:
-        given = (self.bound, self.spec, self.pool)
+        arguments = (self.bound, self.spec, self.pool)
         if self.spec.structure.grouped:
-            return GroupedSolver(RowsSolver, *given, dtype=self.dtype, seed=self.seed)
-        return RowsSolver(*given, dtype=self.dtype, seed=self.seed)
+            return GroupedSolver(RowsSolver, *arguments, dtype=self.dtype, seed=self.seed)
+        return RowsSolver(*arguments, dtype=self.dtype, seed=self.seed)
 
     @cached_property
     def streams(self) -> Streams:
