@@ -38,7 +38,8 @@ class Structure(Ingredient, ABC):
     """An adjoint pair of maps, bound to a number of entities.
 
     `spread` gives the vectors of every entity from the parameter arrays, `collect` is its
-    transpose: for all a, b of the right shapes, <spread(a), b> = <a, collect(b)>.
+    transpose: for all a, b of the right shapes, <spread(a), b> = <a, collect(b)>. By default, each
+    entity has a row of its own in both arrays.
 
     A structure may also give each group of rows embeddings and intercepts of its own. It then names
     the row columns that it reads (`columns`), owns arrays (`arrays`), and has a second pair of
@@ -58,17 +59,17 @@ class Structure(Ingredient, ABC):
         """Whether each entity has a row of its own in rho, and in alpha."""
         return True, True
 
-    @abstractmethod
     def sizes(self, n_entities: int) -> tuple[int, int]:
         """Rows of the two parameter arrays (those of alpha per slot)."""
+        return n_entities, n_entities
 
-    @abstractmethod
     def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
         """Embeddings (N, ...) and context vectors (slots * N, ...) of all entities."""
+        return rho, alpha
 
-    @abstractmethod
     def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
         """Gradients of the parameter arrays from those of the vectors."""
+        return rho, alpha
 
     @property
     def n_entities(self) -> int | None:
@@ -249,18 +250,6 @@ class GroupStructure(Structure, ABC):
     def columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
-
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row per entity."""
-        return n_entities, n_entities
-
-    def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The arrays themselves, which are the vectors of no group."""
-        return rho, alpha
-
-    def collect(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
-        """The gradients themselves."""
-        return rho, alpha
 
     @abstractmethod
     def codes(self, data: Dataset) -> Ints:

@@ -22,10 +22,6 @@ class Tied(Structure):
 
     tied = True
 
-    def sizes(self, n_entities: int) -> tuple[int, int]:
-        """One row each."""
-        return n_entities, n_entities
-
     def spread(self, rho: Floats, alpha: Floats, n_entities: int) -> tuple[Floats, Floats]:
         """One array in both roles."""
         return rho, rho
