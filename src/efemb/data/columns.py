@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def label_key(value: object) -> Any:
-    """What distinguishes a label from others: a number and its text are one; None if missing."""
+    """The key of a label, equal for a number and its text; None if the label is missing."""
     try:
         label = canonical_label(value)
     except InputTypeError:  # not a label of an entity, yet it distinguishes one row from another

@@ -180,7 +180,7 @@ class IterateAverage:
         self.recent = [*self.recent, progress.parameters()][-self.window :]
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep."""
+        """The state for a checkpoint."""
         return {"recent": [parameters.named() for parameters in self.recent]}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -150,7 +150,7 @@ def identity(
     planned: bool,
     **origin: Any,
 ) -> dict[str, Any]:
-    """What a fit depends on, apart from the seed; the number of threads does not matter."""
+    """Everything a fit depends on except the seed; the number of threads does not matter."""
     settings = {**vars(options), "optimizer": repr(options.optimizer), "dtype": str(options.dtype)}
     for name in ("callbacks", "n_jobs", "seeded"):
         del settings[name]

@@ -72,7 +72,7 @@ def _term_arrays(
 
 
 def _share_of_part(space: ParameterSpace) -> float:
-    """What part of an additive mean the context starts with, and each term."""
+    """The part of an additive mean that the context starts with, and so does each term."""
     return (0.5 if space.spec.intercept else 1.0) / (1 + len(space.spec.terms))
 
 

@@ -77,7 +77,7 @@ def estimate(bound: BoundContext, space: ParameterSpace, solver: str, dtype: Any
 
 
 def _smaller(solver: str) -> str:
-    """What else a fit by a solver may do without."""
+    """Further ways to save memory with a solver, for messages."""
     if solver == "windows":
         return "fewer words (a larger min_count) or dtype='float32'"
     return "a smaller context, dtype='float32' or solver='generic'"

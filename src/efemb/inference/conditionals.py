@@ -163,7 +163,7 @@ class Conditionals(ABC):
         """The rows of one of the entities."""
 
     def thinned(self, every: int) -> Conditionals | None:
-        """The same on a fraction of the rows; None if rows cannot be thinned."""
+        """The models on a fraction of the rows; None if rows cannot be thinned."""
         return None
 
     @abstractmethod

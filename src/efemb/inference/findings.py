@@ -44,7 +44,7 @@ class Finding:
     numbers: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a dictionary."""
+        """The finding as a dictionary."""
         return {
             "topic": self.topic,
             "level": self.level,

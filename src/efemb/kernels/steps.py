@@ -40,7 +40,7 @@ def adagrad_positive(
     scale: float,
     shrink: float,
 ) -> None:
-    """The same for theta = log v: g = v (scale gradient - shrink v), and v follows theta."""
+    """`adagrad` for theta = log v: g = v (scale gradient - shrink v), and v is updated, too."""
     use_wide_vectors()
     for i in range(theta.size):
         v = vectors[i]
@@ -62,7 +62,7 @@ def adagrad_rows(
     scale: float,
     shrink: float,
 ) -> None:
-    """The same for some rows only, each shrunk for all the steps it has waited."""
+    """`adagrad` for some rows only, each shrunk for all steps since its last visit."""
     for i in range(len(rows)):
         row = rows[i]
         decay = shrink * waited[i]

@@ -169,7 +169,7 @@ class Factors:
         return replace(self, intercept=intercept)
 
     def without_terms(self) -> Factors:
-        """What contexts alone are multiplied by."""
+        """The factors of the contexts alone."""
         return replace(self, target=self.target[:, : self.n_bag], terms={}, width=0)
 
     def swapped(self) -> Factors:

@@ -32,7 +32,7 @@ def quantiles(spec: Spec, bound: BoundContext, vectors: Factors, q: float) -> Fl
 
 
 def invert_tail(tail: Callable[[Floats, Floats], Floats], v: Floats, q: float | Floats) -> Floats:
-    """By bisection: the smallest whole x with P(X >= x + 1) <= 1 - q."""
+    """The smallest whole x with P(X >= x + 1) <= 1 - q, by bisection."""
     low, high = np.full(v.shape, -1.0), np.zeros(v.shape)  # P(X <= low) < q <= P(X <= high)
     while True:
         short = (tail(high + 1.0, v) > 1.0 - q) & (high < LARGEST)

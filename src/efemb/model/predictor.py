@@ -143,7 +143,7 @@ class Predictor:
         entity: Ints,
         added: Floats | float = 0.0,
     ) -> Floats:
-        """The same from `full`, the u that has the entity in its context, of divisor `total`."""
+        """`leave_sum` from `full`, the u with the entity in its context, of divisor `total`."""
         inner = (full - (self.factors.intercept[entity] + added)) * total
         return self.leave_sum(inner, own, rest, entity, added)
 

@@ -47,7 +47,7 @@ class Prior(Ingredient, ABC):
         """Return the derivative with respect to the unconstrained parameter."""
 
     def of_positive(self) -> Prior:
-        """The same penalty on positive vectors, where there is one; else the prior itself."""
+        """The same penalty on positive vectors if there is one, else the prior itself."""
         return self
 
     def tightened(self, precision: float) -> Prior:

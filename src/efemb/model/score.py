@@ -39,7 +39,7 @@ def normalized_log_likelihood(family: Family, link: Link, cells: Cells, factors:
 
 
 def _additive_log_shares(cells: Cells, factors: Factors, low: Ints) -> Floats:
-    """The same for means max(u_j, FLOOR) of positive vectors, whose sum needs no pass over j.
+    """The log shares for means max(u_j, FLOOR) of positive vectors, whose sum needs no pass over j.
 
     Only entities whose intercept is below the floor, `low`, can have such a mean themselves.
     """

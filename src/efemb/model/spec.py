@@ -284,7 +284,7 @@ class Spec:
             )
 
     def freeze_terms(self, data: Dataset, weight: Floats | None = None) -> Spec:
-        """The same model with terms and groups that know the training rows of positive weight."""
+        """The model with terms and groups frozen by the training rows of positive weight."""
         reads_rows = self.terms or self.structure.grouped
         if reads_rows and weight is not None and not np.all(weight):
             data = data.take_rows(np.flatnonzero(weight))

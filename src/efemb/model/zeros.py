@@ -16,7 +16,7 @@ DRAWN_PER = ("batch", "row")
 
 
 class Zeros(Ingredient, ABC):
-    """What to do with x = 0; `gradient` says what kind of gradient follows."""
+    """How observations of 0 are treated; `gradient` is the resulting kind of gradient."""
 
     gradient: ClassVar[str]
     weight: float

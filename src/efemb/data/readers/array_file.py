@@ -165,7 +165,7 @@ def _numbers(dtype: object, data: object) -> Any:
 
 
 class _Array:
-    """What numpy rebuilds an array from; `array` is set by the state."""
+    """The object from which NumPy rebuilds an array; its state sets `array`."""
 
     def __init__(self, *_: object) -> None:
         self.array: Any = None

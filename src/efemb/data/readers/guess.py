@@ -56,7 +56,7 @@ _REPEATED = 0.5  # minimum share of cells that occurred before
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file seems to hold, and why, in words.
+    """The likely contents of a file, and the reason in words.
 
     basket, item, count : names of columns, for transactions only
     row_labels : name of the first column of a matrix, if it names the rows

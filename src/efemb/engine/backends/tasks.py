@@ -51,7 +51,7 @@ READERS = 2  # threads that read the states of replicas, for which all workers w
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What all tasks of a fit share.
+    """Settings that all tasks of a fit share.
 
     share : of the entries of each shard that are held out, None if none are
     binarize, allow_real, way_out : how an estimator reads its data

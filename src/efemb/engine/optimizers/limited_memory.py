@@ -33,7 +33,7 @@ class LimitedMemory:
             self.pairs.extend((s, y, inverse) for s, y, inverse in state["pairs"])
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep."""
+        """The state of the search for a checkpoint."""
         pairs = [list(pair) for pair in self.pairs]
         return {"x": self.x, "value": self.value, "gradient": self.gradient, "pairs": pairs}
 

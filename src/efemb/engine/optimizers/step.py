@@ -36,7 +36,7 @@ class Move:
         return self.vectors[i] if self.vectors else None
 
     def without_vectors(self) -> Move:
-        """The same with the chain rule applied, for optimizers that do not support vectors."""
+        """The move with the chain rule applied, for optimizers that do not support vectors."""
         gradients, shrinkage = list(self.gradients), list(self.shrinkage)
         for i, gradient in enumerate(self.gradients):
             vectors = self.vectors_of(i)

@@ -175,7 +175,7 @@ class BoundContext(ABC):
         return self.data
 
     def flattened(self) -> BoundContext | None:
-        """The same contexts of N D scalar entities, None if there is no such form."""
+        """Equivalent contexts of N D scalar entities, None if there are none."""
         return None
 
     def spread_to_rows(self, values: Ints) -> Ints:

@@ -41,12 +41,12 @@ class Kept(Context):
 
     @property
     def binary(self) -> bool:  # type: ignore[override]
-        """As in the context it comes from."""
+        """That of the context that it comes from."""
         return bool(getattr(self.of, "binary", False))
 
     @property
     def reaches_other_rows(self) -> bool:
-        """As in the context it comes from."""
+        """That of the context that it comes from."""
         return self.of.reaches_other_rows
 
     def check(self) -> None:

@@ -151,7 +151,7 @@ class Gaussian(Family):
         return self._with((np.maximum(total, 0.0) + pooled) / (weight + 1.0))
 
     def _with(self, sigma2: Any) -> Family:
-        """The same class and options with this variance."""
+        """A copy with this variance."""
         adapted = copy(self)
         adapted.sigma2 = sigma2
         return adapted

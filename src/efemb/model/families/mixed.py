@@ -154,7 +154,7 @@ class Mixed(Density):
     def _numbered_groups(
         self, shape: tuple[int, ...]
     ) -> Iterator[tuple[int, tuple[Bools, Family]]]:
-        """The same with the index of the family."""
+        """`_groups` with the index of each family."""
         codes = np.broadcast_to(self._known_codes(), shape)
         entities = np.arange(shape[-1] if shape else 1) if self._places is None else self._places
         for code, family in enumerate(self._members):

@@ -201,7 +201,7 @@ class Dynamic(GroupStructure):
         return ((step <= groups[:, None]) - (n - step) / n).astype(dtype)
 
     def _scaled_walk(self, groups: Ints, dtype: np.dtype[Any]) -> Floats:
-        """The same for the array of the steps of vectors."""
+        """The weights of `_walk` in the scale of the array that holds the steps of vectors."""
         return np.asarray(self._walk(groups, dtype) * dtype.type(self.precision**-0.5))
 
     def offsets(self, array: Floats, groups: Ints) -> Floats:

@@ -88,7 +88,7 @@ class Available(TableTerm):
         return type(self)(self.table, store_table(table))
 
     def _check_sold(self, data: Dataset, table: CellTable) -> None:
-        """Whatever was bought was available."""
+        """Raise an error if something was bought that was not available."""
         row, entity = data.values.nonzero()[:2]
         rows_of_table = RowsOfTable(_absent(table), table.codes(data.rows[table.by]))
         code = rows_of_table.code[row]

@@ -286,7 +286,7 @@ class RowSide:
         return Offsets(known, len(rows), self.n_entities) if known else None
 
     def add_up(self, arrays: Arrays, rows: Ints, target: Floats) -> Floats:
-        """What all terms add to u of every cell, (rows, N); `target` ends in the entity sides."""
+        """Sum of all terms in u of every cell, (rows, N); `target` ends in the entity sides."""
         entity_sides = target[:, target.shape[1] - self.width :]
         total = self.columns(arrays, rows) @ entity_sides.T if self.width else None
         cells = np.zeros((len(rows), self.n_entities)) if total is None else np.asarray(total)
@@ -298,7 +298,7 @@ class RowSide:
     def shares(
         self, arrays: Arrays, row: int, entity: int, entity_columns: Floats
     ) -> dict[ShareName, float]:
-        """What each term adds to u of one cell; L of the entity is given.
+        """The contribution of each term to u of one cell, given L of the entity.
 
         By the label of the term, and, where it is a sum over items of the row, their codes.
         """

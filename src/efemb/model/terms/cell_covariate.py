@@ -241,6 +241,6 @@ class _Response(BoundCells):
         return self.rows.offsets(rows, self.term.coefficients(arrays))
 
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """Of the coefficients, then of what they are made of."""
+        """Gradients of the coefficients, then of their summands."""
         size = len(arrays["entities"])
         return self.term.collect(arrays, self.rows.collect(rows, gradient, size))

@@ -25,7 +25,7 @@ class CellValues(ABC):
 
     @abstractmethod
     def at(self, row: Ints, ids: Ints) -> Floats:
-        """What is added to any cells."""
+        """The numbers that are added to given cells."""
 
     @abstractmethod
     def gather(self, cells: Floats) -> Floats:
@@ -194,7 +194,7 @@ class ScaledRows(CellValues):
 
     @property
     def products(self) -> SparseRows:
-        """What is added."""
+        """The numbers that are added."""
         rows = self.weights.rows
         values = rows.values.astype(self.values.dtype, copy=False) * self.values[0]
         return SparseRows(rows.ptr, rows.ids, values)
@@ -204,7 +204,7 @@ class ScaledRows(CellValues):
         self.products.add_to(u)
 
     def at(self, row: Ints, ids: Ints) -> Floats:
-        """What is added to any cells, 0 to those without a weight."""
+        """The numbers that are added to given cells, 0 for those without a weight."""
         return self.products.at(row, ids)
 
     def weigh(self, slopes: Floats) -> Floats:
@@ -278,7 +278,7 @@ class GroupTable(CellValues):
 
 @dataclass(frozen=True)
 class Offsets:
-    """What the terms of a model add to u of single cells of some rows; a part for each term."""
+    """Numbers that the terms of a model add to u of single cells of some rows, by term."""
 
     parts: tuple[CellValues, ...]
     n_rows: int

@@ -151,7 +151,7 @@ class History(CellTerm):
         return type(self)(self.column, self.decay, self.time, self.kappa, self.prior, rows)
 
     def add_groups(self, data: Dataset) -> History:
-        """With the rows of further households; the shares of the items stay as they are."""
+        """Add the rows of further households; the shares of the items do not change."""
         assert self.rows is not None
         labels = row_column(data, self.column, self).tolist()
         new = distinct_labels(labels, self.rows["groups"])

@@ -208,11 +208,11 @@ class _PairsOfRows(ScaledCells):
         return type(self)(self.term, _keep(lines, known))
 
     def weighed(self, rows: Ints) -> TableRows:
-        """By all items of each row."""
+        """Predictions by all items of each row."""
         return self._weigh(self.lines.take(rows))
 
     def weighed_without(self, rows: Ints, left_out: Ints) -> TableRows:
-        """By all items of each row but one."""
+        """Predictions by all items of each row except one."""
         lines = self.lines.take(rows)
         return self._weigh(_keep(lines, lines.ids % self.n_entities != left_out[lines.row]))
 
@@ -225,7 +225,7 @@ class _PairsOfRows(ScaledCells):
         return TableRows.of(SparseRows(sums.ptr, sums.ids, logs))
 
     def split_by_item(self, arrays: Arrays, row: int, entity: int) -> dict[int, float]:
-        """What the term adds, in proportion to B_mn of each item m of the row that has a weight."""
+        """The contribution of the term, divided among items m of the row in proportion to B_mn."""
         rows = np.array([row])
         line = self.lines.take(rows).ids
         each = self.weights.take(line)

@@ -107,7 +107,7 @@ class RowVectors(Term):
         return Prior.resolve(self.prior).positive
 
     def with_positive(self) -> RowVectors:
-        """With the prior on positive vectors."""
+        """The term with the prior on positive vectors."""
         prior = Prior.resolve(self.prior).of_positive()
         return type(self)(self.column, self.n_components, prior, self.groups)
 

@@ -17,7 +17,7 @@ class ScaledCells(BoundCells):
         """The known numbers of some rows."""
 
     def weighed_without(self, rows: Ints, left_out: Ints) -> TableRows:
-        """The same of rows without one item each."""
+        """The known numbers of some rows, each without one item."""
         return self.weighed(rows)
 
     def cells(self, arrays: Arrays, rows: Ints) -> ScaledRows:
@@ -29,5 +29,5 @@ class ScaledCells(BoundCells):
         return ScaledRows(arrays["coefficient"], self.weighed_without(rows, left_out))
 
     def pull_back_cells(self, arrays: Arrays, rows: Ints, gradient: Floats) -> dict[str, Floats]:
-        """Of the coefficient, which is the only value."""
+        """Gradient of the coefficient, the only value."""
         return {"coefficient": gradient}

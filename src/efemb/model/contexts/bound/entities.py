@@ -205,7 +205,7 @@ class EntityLists(BoundContext):
         return EntityLists(self.data, moved, private=self.private)
 
     def flattened(self) -> EntityLists | None:
-        """The same contexts of N D scalar entities, None if they would not be equivalent.
+        """Equivalent contexts of N D scalar entities, None if there are none.
 
         A member with D numbers becomes D members. Divisors count members, not numbers, and centers
         belong to scalar data. Partly missing observations are missing.
@@ -366,7 +366,7 @@ class EntityLists(BoundContext):
         return self._edge_sums(part, rows, weight)
 
     def _edge_sums(self, part: Lists, rows: Ints, weight: Floats) -> tuple[Floats, Floats]:
-        """The same with a weight per edge."""
+        """Weighted sums and divisors over the members, with a weight per edge."""
         owner, size = part.owner, (self.n_entities, self.n_entities)
         total, scale = np.zeros((len(rows), size[0])), np.zeros((len(rows), size[0]))
         for offset in np.unique(part.offset):

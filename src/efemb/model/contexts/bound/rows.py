@@ -278,7 +278,7 @@ def _entries(data: Dataset, masked: Any) -> tuple[Floats, Ints, Ints]:
 
 
 def _dense_entries(values: Floats, masked: Any) -> tuple[Floats, Ints, Ints]:
-    """The same for a dense array, in NumPy alone: a question is a dense row."""
+    """`_entries` of a dense array in NumPy alone, because a question is a dense row."""
     if masked is not None:
         values = np.where(masked.toarray().astype(bool), np.nan, values)
     row, ids = np.nonzero(values)
