@@ -364,10 +364,13 @@ def _history(model: FittedEmbedding) -> dict[str, str] | None:
             x = np.linspace(0, 300, len(values))
             y = 60 - 58 * (values - values.min()) / (np.ptp(values) or 1.0)
             few = slice(None, None, -(-len(values) // MOST_RECORDS))
+            first, last = (
+                f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.4g}" for end in values[[0, -1]]
+            )
             return {
                 "title": f"Training: {name} by pass",
                 "points": " ".join(f"{a:.1f},{b:.2f}" for a, b in zip(x[few], y[few], strict=True)),
-                "caption": f"{values[0]:.4g} at first, {values[-1]:.4g} at the end",
+                "caption": f"{first} at first, {last} at the end",
             }
     return None
 

@@ -137,7 +137,7 @@ function changeParts(/** @type {Explorer} */ app, state, table, usual) {
 function timeList(/** @type {Explorer} */ app, state) {
   const { header: { slices }, labels } = app.map;
   const rows = app.ask("trajectory", { item: state.item }).then((path) => path.map((row, group) => ({
-    ...row, group, at: slices?.labels[group], near: labels[row.nearest], chosen: group === state.group,
+    ...row, group, at: slices?.labels[group], near: labels[row.nearest].slice(0, 60), chosen: group === state.group,
   })));
   const choose = (/** @type {Row} */ { group, chosen }) => app.set({ slice: chosen ? "" : String(group) });
   return showList(app, "trajectory", state, { rows, choose });
