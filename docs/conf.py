@@ -26,7 +26,6 @@ extensions = [
 exclude_patterns = ["build", "examples", "live", "templates", "gallery/*.ipynb"]
 templates_path = ["templates"]
 myst_heading_anchors = 3
-myst_enable_extensions = ["attrs_inline"]
 suppress_warnings = ["config.cache"]
 
 html_theme = "pydata_sphinx_theme"
@@ -42,6 +41,7 @@ autosummary_generate = True
 # A class and a function that differ in case only would be one file on some disks.
 _TWINS = ("Laplace", "Report", "Stability")
 autosummary_filename_map = {f"efemb.inference.{one}": f"efemb.inference.{one}_" for one in _TWINS}
+toc_object_entries_show_parents = "hide"
 default_role = "autolink"  # what docstrings have in single quotes are names, where there are such
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False

@@ -18,9 +18,9 @@ class EASE(ItemItem):
     """Item-item ridge regression without self-weights (Steck 2019), and its dropout form.
 
     With X the 0/1 matrix of rows and items, B minimizes
-    ``|X - X B|^2 + sum over m, n of ridge_m B_mn^2`` subject to ``B_nn = 0``:
+    ``|X - X B|^2 + sum over m, n of ridge_m B_mn^2`` subject to ``B_nn = 0``::
 
-    ``P = (X'X + diag(ridge))^-1``, ``B_mn = -P_mn / P_nn``,
+        P = (X'X + diag(ridge))^-1,   B_mn = -P_mn / P_nn
 
     with ``ridge_m = penalty + dropout / (1 - dropout) (X'X)_mm``; `dropout` > 0 is EDLAE
     (Steck 2020), the expected loss when items are dropped from the rows at random. Each column of

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 class BasketEmbedding(Queries, BasketModel):
     """Vectors, item pairs, popularity and the customer's history as one model of baskets.
 
-    The share of item j, given a basket of s items, is a mixture of experts,
+    The share of item j, given a basket of s items, is a mixture of experts e::
 
-    ``p_j = sum over e of w_e(s) e_j``, ``e_j proportional to product over f of q_fj^a_ef``,
+        p_j = sum_e w_e(s) r_ej,   r_ej = prod_f q_fj^a_ef / sum_k prod_f q_fk^a_ef
 
     where q_f are the shares of the parts:
 
