@@ -69,9 +69,7 @@ class Holdout:
             return cls(validation, none, none, nothing.x)
         rows, entities = stored_cells(held)
         if len(rows) == 0:
-            raise DataError(
-                "validation is empty, so that it cannot be used for early stopping: omit it"
-            )
+            raise DataError("validation is empty, so it cannot be used for early stopping: omit it")
         x = validation.values[rows, entities]
         return cls(None, rows, entities, np.asarray(x, dtype=np.float64).ravel())
 

@@ -275,7 +275,7 @@ def _ask(
     asked = draw_questions(held, (None, *SHORT_SIZES), numbers, rng, user)
     if not len(asked[1]):
         raise DataError(
-            "no held-out row has two or more items, so that no entry has a context: pass "
+            "no held-out row has two or more items, so no entry has a context: pass "
             "longer rows as validation"
         )
     return answer_questions(parts, *asked)

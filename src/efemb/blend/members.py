@@ -140,7 +140,7 @@ def sample_of(
     chosen = np.flatnonzero(np.diff(matrix.indptr)[rows] >= 2)
     if not len(chosen):
         raise DataError(
-            "no held-out row has two or more entities, so that no entry has a context: pass longer "
+            "no held-out row has two or more entities, so no entry has a context: pass longer "
             "rows as validation"
         )
     if len(chosen) > max_entries:

@@ -155,7 +155,7 @@ def _codes(data: Dataset, column: str | None, by: str) -> NDArray[Any]:
     if missing:
         raise DataError(
             f"row column {column!r} has no value in {len(missing):,} rows (first in row "
-            f"{missing[0]}), so that they belong to no part: drop them with take_rows"
+            f"{missing[0]}), so they belong to no part: drop them with take_rows"
         )
     try:
         different, code = np.unique(values, return_inverse=True)

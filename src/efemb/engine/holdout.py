@@ -225,7 +225,7 @@ def _mask_entries(bound: RowBags, held: Any, weight: Floats | None, setup: Setup
 
 def _refuse_unscorable() -> NoReturn:
     raise DataError(
-        "validation has no entry with a context in a row whose sample_weight is not 0, so that "
+        "validation has no entry with a context in a row whose sample_weight is not 0, so "
         "early stopping has no score: pass other entries, or none and early_stopping=False"
     )
 

@@ -182,7 +182,7 @@ def check_row_contexts(data: Dataset, report: dict[str, Any]) -> None:
         sizes, occurs = present.sum(axis=1), present.any(axis=0)
     if sizes.max() < 2:
         raise DataError(
-            "every row contains only one entity, so that no observation has a context; "
+            "every row contains only one entity, so no observation has a context; "
             "group the data into larger rows (trips, users, sessions)"
         )
     report["unused_entities"] = np.flatnonzero(~occurs).tolist()

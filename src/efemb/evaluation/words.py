@@ -98,7 +98,7 @@ def spearman(a: Floats, b: Floats) -> float:
 
     for side, name in ((a, "scores"), (b, "similarities")):
         if np.ptp(side) == 0:
-            raise DataError(f"all {name} are equal, so that the rank correlation is undefined")
+            raise DataError(f"all {name} are equal, so the rank correlation is undefined")
     return float(spearmanr(a, b).statistic)
 
 

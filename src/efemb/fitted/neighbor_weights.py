@@ -74,7 +74,7 @@ def _weight_matrix(
 
     if offset.any():
         raise ParameterError(
-            "contexts of this model reach other rows, so that a pair has several weights: use "
+            "contexts of this model reach other rows, so a pair has several weights: use "
             "form='table', whose column offset tells them apart"
         )
     size = model.n_entities

@@ -88,7 +88,7 @@ def check_inner_products(model: FittedEmbedding) -> None:
     if not model.spec.combine.inner_product:
         raise ParameterError(
             f"with combine={model.spec.combine!r} inner products of embeddings and context vectors "
-            "say nothing: use conditional, predict or what_if"
+            "have no meaning: use conditional, predict or what_if"
         )
 
 

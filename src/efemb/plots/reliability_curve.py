@@ -77,5 +77,5 @@ def _read_curve(model: Any) -> Floats:
     )
     hit = observed > 0
     if not hit.any():
-        raise DataError("no held-out entry was predicted, so that there is nothing to draw")
+        raise DataError("no held-out entry was predicted, so there is nothing to draw")
     return np.stack([predicted[hit], observed[hit], np.sqrt(observed[hit] / n[hit])])

@@ -187,7 +187,7 @@ CAPTION = (
     "{title}: {tokens:,} training words, {words:,} distinct, K={k}; means over {splits} split(s). "
     "log_likelihood: of a held-out word given the surrounding words, normalized over the "
     "vocabulary (noise x odds for models trained with negative sampling); for skip-gram, of a "
-    "surrounding word given one word, so that its figures can be compared only with one another "
+    "surrounding word given one word, so its figures can be compared only with one another "
     "and with the unigram. spearman: rank correlation of the cosines of the input vectors with "
     "WordSim-353, on the pairs whose words both occur. analogies: share of correct answers among "
     "the questions whose words all occur."

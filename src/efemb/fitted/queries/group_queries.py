@@ -47,7 +47,7 @@ class GroupQueries(HasFitted):
     def _of_group_or_time(self, group: Any, at: Any) -> Any:
         """The model of a group or of a time, itself if neither is given."""
         if group is not None and at is not None:
-            raise ParameterError("group= and at= are two names of one thing: pass one of them")
+            raise ParameterError("group= and at= mean the same: pass one of them")
         label = at if group is None else group
         return self if label is None else self.of_group(label)
 
