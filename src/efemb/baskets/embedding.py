@@ -54,7 +54,8 @@ class BasketEmbedding(Queries, BasketModel):
 
     The share of item j, given a basket of s items, is a mixture of experts e::
 
-        p_j = sum_e w_e(s) r_ej,   r_ej = prod_f q_fj^a_ef / sum_k prod_f q_fk^a_ef
+        p_j = sum_e w_e(s) r_ej
+        r_ej = prod_f q_fj^a_ef / sum_k prod_f q_fk^a_ef
 
     where q_f are the shares of the parts:
 
