@@ -244,3 +244,19 @@ def test_data_of_any_scale_are_not_taken_for_divergence():
     with pytest.warns(ConvergenceWarning):
         model.fit(X)
     assert model.history_[-1]["objective"] < -1e6
+
+
+@pytest.mark.parametrize(
+    "preset", [efemb.PoissonEmbedding, efemb.CategoricalEmbedding, efemb.AdditivePoissonEmbedding]
+)
+@ignore_unconverged
+def test_few_rows_are_not_fitted_below_popularity(preset: Any) -> None:
+    """Rows without structure, most of whose entities occur once: only popularity predicts."""
+    rng = np.random.default_rng(0)
+    share = 1.0 / np.arange(1, 401)
+    counts = rng.poisson(10.0 * share / share.sum(), size=(250, 400)).astype(float)
+    train, test = counts[:50], counts[50:]
+    model = preset(5, random_state=0).fit(train)
+    popularity = float(efemb.baselines.Popularity().fit(train).score(test))
+    assert float(model.score(test)) > popularity - 0.15
+    assert model.best_iter_ < 20

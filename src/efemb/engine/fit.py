@@ -127,9 +127,12 @@ def fit_model(
         spec, space = chosen.spec, job.space(chosen.spec)
         begin = initial_parameters(space, Statistics.of(split.bound, split.solver.row_weight), rng)
         begin = (begin if start is None else space.checked(start)).astype(job.dtype)
-        loop = make_loop(split, _plan(space, split, job.optimizer, options, setup.seed), options)
+        plan = _plan(space, split, job.optimizer, options, setup.seed)
+        loop = make_loop(split, plan, options)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked each step
             result = replace(loop, savepoint=savepoint).run_from(begin, state)
+            if validation is None and start is None:
+                _repeat_short_fit(result, job, loop, sample_weight, setup)
         if validation is None:
             use_all_rows(result, split, space)
     result.parameters = result.parameters.astype(options.dtype)
@@ -222,6 +225,25 @@ def use_all_rows(result: Result, split: Split, space: ParameterSpace) -> None:
         result.parameters.rho = rho
         if result.parameters.intercept is not None:
             result.parameters.intercept = intercept
+
+
+def _repeat_short_fit(
+    result: Result, job: _Job, loop: Loop, sample_weight: Floats | None, setup: Setup
+) -> None:
+    """Fit all rows for as many steps, if the first few steps were the best ones.
+
+    Such data are so few that what is held out changes the intercepts noticeably.
+    """
+    plan = loop.plan
+    if result.best_iter not in loop.backend.early_scores or plan.space.spec.family.learns:
+        return
+    whole, rng = no_split(job.bound, sample_weight, setup), np.random.default_rng(setup.seed)
+    statistics = Statistics.of(whole.bound, whole.solver.row_weight)
+    begin = initial_parameters(plan.space, statistics, rng).astype(job.dtype)
+    short = replace(plan, n_rounds=result.best_iter)
+    backend = LocalBackend([Shard(whole.solver, None)], short)
+    again = Loop(backend, short, patience=1, tol=0.0, callbacks=Callbacks(()))
+    result.parameters = again.run_from(begin, None).parameters
 
 
 def _check_size(

@@ -67,7 +67,7 @@ def _term_arrays(
                 continue
             numbers[name] = array.start * np.exp(rng.normal(0.0, array.spread, array.shape))
             if array.name == term.entity_array:
-                numbers[name] *= (_share_of_part(space) * _raise_zeros(mean))[:, None]
+                numbers[name] *= (_share_of_part(space) * _raise_zeros(space, mean))[:, None]
     return numbers
 
 
@@ -95,21 +95,24 @@ def _scale(k: int, statistics: Statistics) -> float:
     return float(SPREAD / np.sqrt(k))
 
 
-def _raise_zeros(mean: Floats) -> Floats:
-    """Means of entities that never occur, raised to the smallest possible mean."""
+def _raise_zeros(space: ParameterSpace, mean: Floats) -> Floats:
+    """Means of entities that never occur, raised to a part of the smallest one.
+
+    For counts it is half, usually half a unit in total, as in the baseline `Popularity`.
+    """
+    part = 0.5 if space.spec.family.normalized_score else 0.1
     positive = mean[mean > 0]
-    floor = 0.1 * float(positive.min()) if len(positive) else 1e-3
-    return np.maximum(mean, floor)
+    return np.maximum(mean, part * float(positive.min()) if len(positive) else 1e-3)
 
 
 def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
     family: Family = space.spec.family
     if space.spec.link.needs_positive:
-        return 0.5 * _raise_zeros(mean)
+        return 0.5 * _raise_zeros(space, mean)
     if space.spec.positive_intercept:
-        return np.maximum(_raise_zeros(mean), 1e-3)
+        return np.maximum(_raise_zeros(space, mean), 1e-3)
     if family.support.low == 0:
-        return family.predictor(_raise_zeros(mean))
+        return family.predictor(_raise_zeros(space, mean))
     return family.predictor(mean)
 
 
@@ -120,7 +123,9 @@ def _noisy_intercepts(space: ParameterSpace, counts: Floats, usual: Floats) -> F
         return Huffman.of(counts).odds
     if zeros.odds:  # variants that know the noise start at the unigram distribution
         noise = zeros.n * zeros.entity_weights(np.maximum(counts, 0.5))
-        return np.asarray(np.log(_raise_zeros(counts / counts.sum()) / _raise_zeros(noise)))
+        return np.asarray(
+            np.log(_raise_zeros(space, counts / counts.sum()) / _raise_zeros(space, noise))
+        )
     return usual
 
 
@@ -133,7 +138,9 @@ def _positive_vectors(
     rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     by_row = statistics.popularity is not None
     if space.spec.link.needs_positive and by_row and space.by_entity:
-        rho *= (_share_of_part(space) * _raise_zeros(mean) / statistics.context_size)[:, None]
+        rho *= (_share_of_part(space) * _raise_zeros(space, mean) / statistics.context_size)[
+            :, None
+        ]
     else:
         rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
     if not space.spec.positive_rho:

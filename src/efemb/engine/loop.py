@@ -80,6 +80,8 @@ class Loop:
         log = Log(EarlyStopping(self.patience, self.tol))
         with stop_on_interrupt() as flag, self.callbacks:
             state = self._resume(start, log)
+            if state.round == 0 and 0 in self.backend.early_scores:
+                state = self._keep_best(state, self.backend.validate(state))
             while not (log.converged or flag.raised or state.round >= self.plan.n_rounds):
                 state = self._round(state, log, flag)
         best = state.best
@@ -124,28 +126,37 @@ class Loop:
         state = merge(state, self.backend.run(state, watch), plan)
         self._check_finite(state)
         last = state.exhausted or state.round == plan.n_rounds or flag.raised
-        scored = last or state.round % self.backend.rounds_between_scores == 0
-        if self._learns and not full_batch and (scored or not state.family.varies):
+        due = last or state.round % self.backend.rounds_between_scores == 0
+        if self._learns and not full_batch and (due or not state.family.varies):
             state = self._adapt(state, lambda: self._likelihood(state))
-        score = self.backend.validate(state) if scored else None
-        if score is not None and (state.best is None or score > state.best.score):
-            best = Best(score, state.round, state.parameters.copy(), state.family)
-            state = replace(state, best=best)
-        done = self._record(state, score, log, scored) or state.exhausted
+        early = state.round in self.backend.early_scores
+        score = self.backend.validate(state) if due or early else None
+        state = self._keep_best(state, score)
+        done = self._record(state, score, log, due=due) or state.exhausted
         # L-BFGS is scored under the family of its search; its next round starts a new search.
         if self._learns and full_batch and not done and not flag.raised:
             state = self._adapt(state, lambda: self._likelihood(state))
         self._conclude(state, log, done, flag)
         return state
 
-    def _record(self, state: TrainState, score: float | None, log: Log, scored: bool) -> bool:
-        """Add the round to the history and report it; True ends the fit."""
+    def _keep_best(self, state: TrainState, score: float | None) -> TrainState:
+        """The state, with its parameters as the best ones if their score is."""
+        if score is None or (state.best is not None and score <= state.best.score):
+            return state
+        best = Best(score, state.round, state.parameters.copy(), state.family)
+        return replace(state, best=best)
+
+    def _record(self, state: TrainState, score: float | None, log: Log, *, due: bool) -> bool:
+        """Add the round to the history and report it; True ends the fit.
+
+        Scores between those that are due may be the best one, but do not count as waiting.
+        """
         progress = Progress(state.round, state.objective, score, log.seconds, state.parameters.copy)
         log.history.append(progress.record())
         stop_requested = self.callbacks(progress)
-        if score is None and scored and not self.plan.scheduled:  # nothing is held out
+        if score is None and due and not self.plan.scheduled:  # nothing is held out
             score = state.objective / self.backend.n_observed
-        return log.stopper.count(score) or stop_requested
+        return log.stopper.count(score if due else None) or stop_requested
 
     def _conclude(self, state: TrainState, log: Log, done: bool, flag: StopFlag) -> None:
         """Whether this was the last round; an interrupted round is not a place to resume."""

@@ -17,6 +17,7 @@ class Backend(ABC):
     n_observed: float  # weight of the observations, without the zeros of rows
     rounds_between_scores: int
     status: str = ""  # shown by a progress bar
+    early_scores: tuple[int, ...] = ()  # further rounds that are scored; 0 is the start
 
     @abstractmethod
     def run(self, state: TrainState, watch: Watch) -> list[Update]:

@@ -14,6 +14,8 @@ from efemb.engine.search import projects
 from efemb.engine.state import TrainState, Update
 
 STEPS_BETWEEN_SCORES = 20
+FEW_ROWS = 2000
+EARLY_SCORES = (0, 5)  # fewer rows than entities are fitted too closely within a few steps
 ITERATIONS_BETWEEN_SCORES = 5  # of L-BFGS on all parameters
 
 
@@ -24,6 +26,9 @@ class LocalBackend(Backend):
         self.shards, self.plan = shards, plan
         self.n_observed = sum(shard.solver.n_observed for shard in shards)
         self.rounds_between_scores = self._rounds_between_scores()
+        n_rows, spec = sum(shard.solver.n_rows for shard in shards), plan.space.spec
+        if spec.family.normalized_score and n_rows < min(plan.space.n_entities, FEW_ROWS):
+            self.early_scores = EARLY_SCORES
 
     def _rounds_between_scores(self) -> int:
         """Scores cost about as much as a few steps."""
