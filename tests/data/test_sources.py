@@ -123,6 +123,10 @@ def test_a_folder_of_parquet(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is a directory without Parquet files"):
         read_baskets(tmp_path / "empty", **COLUMNS)
+    for name in ("a.1.csv.gz", "b.2.csv.gz", "README.txt"):
+        (tmp_path / "empty" / name).touch()
+    with pytest.raises(DataError, match=r"such as '.*empty/\*\.csv\.gz'"):
+        read_baskets(tmp_path / "empty", **COLUMNS)
 
 
 def test_an_archive_of_one_file(tmp_path: Path) -> None:

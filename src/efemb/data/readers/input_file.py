@@ -9,6 +9,7 @@ import lzma
 import os
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,17 @@ _BYTES = {
 }
 
 
+def pattern_of(folder: Path) -> str:
+    """The pattern of the files of a folder that have its most frequent ending."""
+    try:
+        files = [path for path in folder.iterdir() if path.name[0] != "." and path.is_file()]
+    except OSError:  # without permission
+        files = []
+    n_endings = {path: 2 if path.suffix in _COMPRESSED else 1 for path in sorted(files)}
+    endings = Counter("".join(path.suffixes[-n:]) for path, n in n_endings.items() if path.suffix)
+    return f"{folder}/*{endings.most_common(1)[0][0] if endings else '.csv'}"
+
+
 def existing_file(source: str | os.PathLike[str]) -> Path:
     """`source` as the path of an existing file that is not empty."""
     path = expand_home(source)
@@ -70,8 +82,9 @@ def existing_file(source: str | os.PathLike[str]) -> Path:
         raise DataError(f"there is no file {shorten(source)} ({error.strerror})") from error
     if path.is_dir():
         raise DataError(
-            f"{path} is a directory; pass a single file (read_baskets also reads a folder of "
-            "Parquet files, read_suite2p a folder of suite2p)"
+            f"{path} is a directory; pass a single file (read_baskets and read_text also read a "
+            f"pattern, such as '{pattern_of(path)}', read_baskets a folder of Parquet files, "
+            "read_suite2p a folder of suite2p)"
         )
     if not there:
         if not path.parent.is_dir():

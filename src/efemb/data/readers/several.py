@@ -23,7 +23,7 @@ from efemb.data.readers.arrow import (
 from efemb.data.readers.badlines import BadLines
 from efemb.data.readers.csv import CsvSource
 from efemb.data.readers.frames import frame_source
-from efemb.data.readers.input_file import existing_file, refuse_foreign
+from efemb.data.readers.input_file import existing_file, pattern_of, refuse_foreign
 from efemb.data.readers.source import Batch, Source, column_places
 from efemb.errors import DataError, EfembError, InputTypeError, ParameterError
 
@@ -64,7 +64,7 @@ def _parquet_files(folder: Path) -> list[Path]:
     if not visible:
         raise DataError(
             f"{folder} is a directory without Parquet files; name its files by a pattern, such "
-            f"as '{folder}/*.csv', or pass one of them"
+            f"as '{pattern_of(folder)}', or pass one of them"
         )
     return visible
 
