@@ -56,7 +56,7 @@ def score_words(model: Any, text: Any, n_words: int, seed: int = 0) -> WordScore
     rows = np.sort(rng.choice(bound.n_rows, min(n_words, bound.n_rows), replace=False))
     block = bound.scored_block(rows, reverse=False)
     cells = Cells.leave_one_out(block, bound.n_context_vectors).known()
-    cells = cells.beside(None, rows[block.row], row_groups(spec, bound))
+    cells = cells.with_terms(None, rows[block.row], row_groups(spec, bound))
     noise = word_noise(spec.zeros.distribution, bound.word_counts)
     scores = np.empty((3, len(cells.ids)))
     for part, Z in cells.contexts(factors, bound.n_entities):
