@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import efemb
 from efemb.model.links import FLOOR, Link
-from efemb.model.priors import Prior, resolve_pair
+from efemb.model.priors import HalfNormal, Normal, Prior, QuadraticPrior, resolve_pair
 
 STEP = 1e-6
 U = np.array([-40.0, -16.0, -14.9, -2.0, -0.3, 0.2, 1.0, 5.0, 40.0])
@@ -114,3 +114,14 @@ def test_a_precision_must_be_a_finite_number_from_zero_up(prior: Prior) -> None:
 def test_a_center_must_be_a_finite_number() -> None:
     with pytest.raises(efemb.ParameterError, match="center"):
         efemb.LogNormal(1.0, np.nan).check()
+
+
+@pytest.mark.parametrize("kind", [Normal, HalfNormal])
+def test_subclasses_of_quadratic_priors_keep_their_penalty(kind: type[QuadraticPrior]) -> None:
+    """Only what steps do in closed form is not inherited."""
+    subclass = type("Own", (kind,), {})
+    theta = np.array([0.5, 2.0])
+    assert subclass(3.0).shrinkage == 0.0
+    assert subclass(3.0).log_density(theta) == kind(3.0).log_density(theta) < 0
+    np.testing.assert_array_equal(subclass(3.0).gradient(theta), kind(3.0).gradient(theta))
+    assert subclass(3.0).tightened(5.0).log_density(theta) == kind(5.0).log_density(theta)

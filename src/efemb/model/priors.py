@@ -64,9 +64,14 @@ class QuadraticPrior(Prior):
     def __init__(self, precision: float | str = 1.0) -> None:
         self.precision = precision
 
+    @property
+    def strength(self) -> float:
+        """The precision, 1 where the data do not choose one; inherited, unlike `shrinkage`."""
+        return 1.0 if isinstance(self.precision, str) else float(self.precision)
+
     def log_density(self, theta: Floats) -> float:
         """Return -precision/2 sum theta^2."""
-        return -0.5 * self.shrinkage * float(np.vdot(theta, theta))
+        return -0.5 * self.strength * float(np.vdot(theta, theta))
 
     @property
     def automatic(self) -> bool:
@@ -79,7 +84,7 @@ class QuadraticPrior(Prior):
 
     def tightened(self, precision: float) -> Prior:
         """The prior with the larger of both precisions."""
-        return self._with(max(self.shrinkage, precision))
+        return self._with(max(self.strength, precision))
 
     def _with(self, precision: float) -> Prior:
         prior = copy(self)
@@ -111,11 +116,11 @@ class Normal(QuadraticPrior):
     @property
     def shrinkage(self) -> float:
         """The precision."""
-        return 1.0 if isinstance(self.precision, str) else float(self.precision)
+        return self.strength
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta."""
-        return -self.shrinkage * theta
+        return -self.strength * theta
 
     def of_positive(self) -> HalfNormal:
         """The half-normal prior of the same precision."""
@@ -179,11 +184,11 @@ class HalfNormal(QuadraticPrior):
     @property
     def shrinkage(self) -> float:
         """The precision."""
-        return 1.0 if isinstance(self.precision, str) else float(self.precision)
+        return self.strength
 
     def gradient(self, theta: Floats) -> Floats:
         """Return -precision theta^2, the derivative in log theta."""
-        return -self.shrinkage * theta * theta
+        return -self.strength * theta * theta
 
 
 def resolve_pair(prior: object) -> tuple[Prior | None, Prior | None]:
