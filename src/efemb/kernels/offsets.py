@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from efemb.kernels.jit import elementwise, inlined, kernel, summing
+from efemb.kernels.simd import CACHE_LINE, prefetch_place
 
 Array = Any
 U = np.uint64
 LANES = 8  # cells that are moved at a time, about as many as a row has in a tile
+AHEAD = 8  # rows between a prefetch and its use
 
 
 @kernel
@@ -173,6 +175,11 @@ def find_in_table(
     table_ptr, table_ids, values = table
     own_ptr, own_ids, own_values, _, place = changes
     for t in range(len(code)):
+        coming = place[min(t + AHEAD, len(code) - 1)]  # rows come in any order, from far apart
+        if coming >= 0:
+            for q in range(own_ptr[coming], own_ptr[coming + 1], CACHE_LINE):
+                prefetch_place(own_ids, q)
+                prefetch_place(own_values, q)
         start, end = table_ptr[code[t]], table_ptr[code[t] + 1]
         first, last = (own_ptr[place[t]], own_ptr[place[t] + 1]) if place[t] >= 0 else (0, 0)
         q, n_met, previous = first, 0, -1

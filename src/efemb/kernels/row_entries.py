@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from efemb.kernels.jit import elementwise, kernel, summing
+from efemb.kernels.simd import prefetch_columns
 
 Array = Any
+AHEAD = 12  # entries between a prefetch and its use
 
 
 @summing
@@ -42,11 +44,12 @@ def entry_products(
 
 @summing
 def side_products(ptr: Array, ids: Array, side: Array, vectors: Array, out: Array) -> None:
-    """side_t . vector of each stored entry."""
+    """side_t . the last columns of the vector of each stored entry."""
+    start = vectors.shape[1] - side.shape[1]
     for t in range(len(ptr) - 1):
         columns = side[t]
         for p in range(ptr[t], ptr[t + 1]):
-            vector = vectors[ids[p]]
+            vector = vectors[ids[p], start:]
             total = columns[0] * 0
             for k in range(len(columns)):
                 total += columns[k] * vector[k]
@@ -64,24 +67,26 @@ def add_side_to_vectors(
     """
     size = side.shape[1]
     for n in range(first, last):
-        mine = out[n - first]
+        mine = out[n - first, start : start + size]
         for i in range(edges[n], edges[n + 1]):
             factor, columns = slope[i] * (1 - ratio[i]), side[row[i]]
             for k in range(size):
-                mine[start + k] += factor * columns[k]
+                mine[k] += factor * columns[k]
 
 
 @elementwise
 def add_vectors_to_side(
     first: int, last: int, ptr: Array, ids: Array, slope: Array, vectors: Array, out: Array
 ) -> None:
-    """Add slope * vector of the entries of rows first..last to the rows."""
-    size = out.shape[1]
+    """Add slope * last columns of the vectors of the entries of rows first..last to the rows."""
+    start = vectors.shape[1] - out.shape[1]
     for t in range(first, last):
+        total = out[t]
         for p in range(ptr[t], ptr[t + 1]):
-            factor, n = slope[p], ids[p]
-            for k in range(size):
-                out[t, k] += factor * vectors[n, k]
+            prefetch_columns(vectors, ids[min(p + AHEAD, len(ids) - 1)], start)
+            factor, vector = slope[p], vectors[ids[p], start:]
+            for k in range(len(total)):
+                total[k] += factor * vector[k]
 
 
 @elementwise

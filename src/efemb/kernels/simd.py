@@ -271,5 +271,17 @@ def _prefetch(tc: Any, table: Any, row: Any, column: Any) -> Any:
 @inlined
 def prefetch(table: Any, row: int) -> None:
     """Prefetch every cache line of a row, long before it is used."""
-    for column in range(0, table.shape[1], CACHE_LINE):
+    prefetch_columns(table, row, 0)
+
+
+@inlined
+def prefetch_columns(table: Any, row: int, start: int) -> None:
+    """Prefetch the columns of a row from `start` on."""
+    for column in range(start, table.shape[1], CACHE_LINE):
         _prefetch(table, row, column)
+
+
+@inlined
+def prefetch_place(array: Any, place: int) -> None:
+    """Prefetch the cache line of a place of a flat array."""
+    _prefetch(array, place, 0)

@@ -16,17 +16,24 @@ Array = Any
 def adagrad(
     theta: Array,
     gradient: Array,
+    pitch: int,
     squares: Array,
     step: float,
     epsilon: float,
     scale: float,
     shrink: float,
 ) -> None:
-    """theta += step g / sqrt(sum of g^2 + epsilon), g = scale gradient - shrink theta."""
-    for i in range(theta.size):
-        g = scale * gradient[i] - shrink * theta[i]
-        squares[i] += g * g
-        theta[i] += step * g / np.sqrt(squares[i] + epsilon)
+    """theta += step g / sqrt(sum of g^2 + epsilon), g = scale gradient - shrink theta.
+
+    The gradient is flat; its rows begin `pitch` places apart.
+    """
+    for i in range(theta.shape[0]):
+        row, total = theta[i], squares[i]
+        slope = gradient[i * pitch : i * pitch + len(row)]
+        for k in range(len(row)):
+            g = scale * slope[k] - shrink * row[k]
+            total[k] += g * g
+            row[k] += step * g / np.sqrt(total[k] + epsilon)
 
 
 @elementwise
@@ -34,6 +41,7 @@ def adagrad_positive(
     theta: Array,
     vectors: Array,
     gradient: Array,
+    pitch: int,
     squares: Array,
     step: float,
     epsilon: float,
@@ -42,12 +50,14 @@ def adagrad_positive(
 ) -> None:
     """`adagrad` for theta = log v: g = v (scale gradient - shrink v), and v is updated, too."""
     use_wide_vectors()
-    for i in range(theta.size):
-        v = vectors[i]
-        g = v * (scale * gradient[i] - shrink * v)
-        squares[i] += g * g
-        theta[i] += step * g / np.sqrt(squares[i] + epsilon)
-        vectors[i] = positive_exponential(theta[i])
+    for i in range(theta.shape[0]):
+        row, v, total = theta[i], vectors[i], squares[i]
+        slope = gradient[i * pitch : i * pitch + len(row)]
+        for k in range(len(row)):
+            g = v[k] * (scale * slope[k] - shrink * v[k])
+            total[k] += g * g
+            row[k] += step * g / np.sqrt(total[k] + epsilon)
+            v[k] = positive_exponential(row[k])
 
 
 @elementwise

@@ -214,17 +214,6 @@ class _AdagradStepper(RowStepper):
     def __init__(self, options: Adagrad, arrays: list[Floats]) -> None:
         self.options = options
         self.squares = [np.zeros_like(array) for array in arrays]
-        self._room: dict[int, Floats] = {}
-
-    def _contiguous(self, move: Move, i: int) -> Floats:
-        """A contiguous gradient; in a model with terms it is part of a wider array."""
-        gradient = move.gradients[i]
-        if gradient.flags.c_contiguous:
-            return gradient
-        if i not in self._room:
-            self._room[i] = np.empty(gradient.shape, dtype=gradient.dtype)
-        np.copyto(self._room[i], gradient)
-        return self._room[i]
 
     def _numbers(self, move: Move, i: int) -> tuple[Any, ...]:
         scalar = move.arrays[i].dtype.type
@@ -234,12 +223,12 @@ class _AdagradStepper(RowStepper):
 
     def step(self, move: Move, pool: Workers) -> None:
         def step_array(i: int) -> None:
-            theta, vectors = move.arrays[i], move.vectors_of(i)
-            arrays = (theta,) if vectors is None else (theta, vectors)
-            state = (*arrays, self._contiguous(move, i), self.squares[i])
-            flat: tuple[Any, ...] = tuple(array.reshape(-1) for array in state)
+            vectors, (gradient, pitch, shape) = move.vectors_of(i), _in_rows(move.gradients[i])
+            arrays = (move.arrays[i],) if vectors is None else (move.arrays[i], vectors)
+            rows = (array.reshape(shape) for array in arrays)
+            state: tuple[Any, ...] = (*rows, gradient, pitch, self.squares[i].reshape(shape))
             step = adagrad if vectors is None else adagrad_positive
-            step(*(flat + self._numbers(move, i)))
+            step(*(state + self._numbers(move, i)))
 
         list(pool.map(step_array, range(len(move)), move.size))
 
@@ -325,6 +314,20 @@ class _SgdStepper(RowStepper):
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.count = int(state["count"][0])
+
+
+def _in_rows(gradient: Floats) -> tuple[Floats, int, tuple[int, int]]:
+    """Its numbers as a flat array, the distance between rows there, and rows x columns.
+
+    In a model with terms a gradient is part of a wider array: its rows are read where they lie.
+    """
+    if not gradient.flags.c_contiguous and gradient.ndim == 2:
+        (step, each), size = gradient.strides, gradient.itemsize
+        if each == size and step > 0 and step % size == 0:
+            pitch, (n, width) = step // size, gradient.shape
+            flat = np.lib.stride_tricks.as_strided(gradient, ((n - 1) * pitch + width,), (size,))
+            return flat, pitch, (n, width)
+    return gradient.reshape(-1), gradient.size, (1, gradient.size)
 
 
 def _adopt(arrays: list[Floats], state: dict[str, Floats], name: str) -> list[Floats]:

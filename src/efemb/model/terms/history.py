@@ -222,7 +222,8 @@ class History(CellTerm):
         cell = np.searchsorted(totals.row * size + totals.ids, code * size + units.ids)
         cell = np.minimum(cell, len(totals.ids) - 1)  # of no household: never asked for
         rest = self.weigh(totals.values[cell] - units.values, units.ids)
-        return SparseRows(units.ptr, units.ids, rest), cell - totals.ptr[code]
+        ids = units.ids.astype(totals.ids.dtype)
+        return SparseRows(units.ptr, ids, rest), cell - totals.ptr[code]
 
     def weigh(self, units: Floats, ids: Ints) -> Floats:
         """log(1 + h / (kappa pi)) of units of entities that occur in the training rows."""

@@ -142,11 +142,6 @@ class Entries:
         return np.asarray(1 - block.total[block.row_of_entry] / block.rest)
 
     @cached_property
-    def entity_side(self) -> Floats:
-        """Entity side of the terms, contiguous, so that the rows in use stay in the cache."""
-        return np.ascontiguousarray(self.vectors.target[:, self.vectors.n_bag :])
-
-    @cached_property
     def term_part(self) -> Floats | None:
         """The contribution of terms to u of each stored entry, None without terms."""
         return self._term_part(1.0)
@@ -162,7 +157,7 @@ class Entries:
         if self.side is None:
             return cells
         columns = np.empty_like(self.u)
-        side_products(self.block.ptr, self.block.ids, self.side, self.entity_side, columns)
+        side_products(self.block.ptr, self.block.ids, self.side, self.vectors.target, columns)
         columns = factor * columns
         return columns if cells is None else columns + cells
 
@@ -177,7 +172,7 @@ class Entries:
 
         def of_rows(rows: slice) -> None:
             where = (rows.start, rows.stop, block.ptr, block.ids)
-            add_vectors_to_side(*where, slope, self.entity_side, g_side)
+            add_vectors_to_side(*where, slope, self.vectors.target, g_side)
 
         list(pool.map(of_rows, self.parts(), slope.size * g_side.shape[1]))
         return g_side
