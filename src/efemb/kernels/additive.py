@@ -35,8 +35,7 @@ def _close_rows(
 
 @elementwise
 def _add_side(
-    first: int, last: int, ptr: Array, total: Array, side: Array, term_part: Array,
-    sums: Array, as_zero: Array, as_entry: Array,
+    first: int, last: int, total: Array, side: Array, sums: Array
 ) -> None:  # fmt: skip
     """Add the columns of terms; they are divided by the total later, like bags."""
     size = side.shape[1]
@@ -44,7 +43,14 @@ def _add_side(
     for t in range(first, last):
         for k in range(size):
             sums[t, start + k] = side[t, k] * total[t]
-    for p in range(ptr[first], ptr[last]):
+
+
+@elementwise
+def _add_term_part(
+    first: int, last: int, term_part: Array, as_zero: Array, as_entry: Array
+) -> None:
+    """Add the contribution of terms to u of some entries."""
+    for p in range(first, last):
         as_zero[p] += term_part[p]
         as_entry[p] += term_part[p]
 
@@ -61,8 +67,8 @@ def additive_rows(
 
     An entry's mean is max(u, floor): log-density x log(mean) - mean, slope (x - mean) / u above the
     floor. Its contribution as a zero is subtracted: -mean, slope -1. `side` are the columns of
-    terms next to the sums of the bags, and `term_part` their contribution to u of the entries; both
-    are empty without terms.
+    terms next to the sums of the bags, and `term_part` their contribution to u of the entries; each
+    is empty if there is none.
     """
     bag_ptr, bag_ids, bag_values, bag = bags
     ptr, ids, own, rest = places
@@ -72,7 +78,9 @@ def additive_rows(
     shape = (here, ids, own, rest, total[mine], sums[mine])
     entry_products(*shape, *vectors, bag.shape[1], as_zero, as_entry)
     if len(side):
-        _add_side(first, last, ptr, total, side, term_part, sums, as_zero, as_entry)
+        _add_side(first, last, total, side, sums)
+    if len(term_part):
+        _add_term_part(ptr[first], ptr[last], term_part, as_zero, as_entry)
     filled, empty = _close_rows(first, last, total, row_weight, every, sums, g_sums, weighted)
     value = 0.0
     for t in range(first, last):

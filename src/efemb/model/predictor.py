@@ -325,7 +325,7 @@ class Cells:
             u = np.empty((len(Z), len(predictor.factors.target)), dtype=Z.dtype)
             for group, places in by_group(self.group[self.row[part]]):
                 u[places] = predictor.of_group(group).apply(Z[places])
-        offsets = self._offsets(predictor.factors, part)
+        offsets = self.offsets(predictor.factors, part)
         if offsets is not None:
             offsets.add_to(u)
         return u
@@ -339,10 +339,10 @@ class Cells:
             u = np.empty(len(Z), dtype=Z.dtype)
             for group, places in by_group(self.group[self.row[part]]):
                 u[places] = predictor.of_group(group).pick(Z[places], ids[places])
-        offsets = self._offsets(predictor.factors, part)
+        offsets = self.offsets(predictor.factors, part)
         return u if offsets is None else u + offsets.at(np.arange(len(u)), ids)
 
-    def _offsets(self, factors: Factors, part: slice) -> Offsets | None:
+    def offsets(self, factors: Factors, part: slice) -> Offsets | None:
         """Offsets of the rows of some cells, one row per cell."""
         if self.side is None or self.data_row is None:
             return None

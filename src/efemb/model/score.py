@@ -45,11 +45,17 @@ def _additive_log_shares(cells: Cells, factors: Factors, low: Ints) -> Floats:
     """
     log_shares, predictor = np.empty(len(cells.row)), Predictor(factors)
     every, plain = predictor.totals()
-    for part, Z in cells.contexts(factors, max(len(low), factors.bag.shape[1])):
-        u = predictor.pick(Z, cells.ids[part])
-        raised = np.maximum(FLOOR - predictor.apply(Z, low), 0.0)
+    has_cells = cells.side is not None and cells.side.has_cells
+    width = len(factors.target) if has_cells else max(len(low), factors.bag.shape[1])
+    for part, Z in cells.contexts(factors, width):
+        u, of_low = predictor.pick(Z, cells.ids[part]), predictor.apply(Z, low)
         products = sum(Z[:, columns] @ every[columns] for columns in factors.column_parts)
-        total = products + plain + raised.sum(axis=1, dtype=np.float64)
+        total = np.asarray(products + plain)
+        offsets = cells.offsets(factors, part)
+        if offsets is not None:
+            u = u + offsets.at(np.arange(len(u)), cells.ids[part])
+            of_low, total = of_low + offsets.of_entities(low), total + offsets.sum_rows()
+        total = total + np.maximum(FLOOR - of_low, 0.0).sum(axis=1, dtype=np.float64)
         log_shares[part] = np.log(np.maximum(u, FLOOR)) - np.log(total)
     return log_shares
 

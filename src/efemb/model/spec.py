@@ -235,7 +235,7 @@ class Spec:
         if self.link.needs_positive and signed:
             raise ParameterError(
                 f"{signed[0]!r} adds numbers of either sign, but link {self.link.name()!r} needs a "
-                "positive predictor, of which RowVectors is the only term: use PoissonEmbedding, "
+                "positive predictor, whose terms are RowVectors and History: use PoissonEmbedding, "
                 "whose link is the identity, for other terms"
             )
         if self.combine.reverse:

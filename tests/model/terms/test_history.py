@@ -122,7 +122,13 @@ def repeat_buyers(n_rows: int = 900) -> efemb.Dataset:
 
 
 @pytest.mark.parametrize(
-    "make", [efemb.PoissonEmbedding, efemb.CategoricalEmbedding, efemb.BernoulliEmbedding]
+    "make",
+    [
+        efemb.PoissonEmbedding,
+        efemb.CategoricalEmbedding,
+        efemb.BernoulliEmbedding,
+        efemb.AdditivePoissonEmbedding,
+    ],
 )
 def test_a_fit_learns_who_buys_again(make: Any) -> None:
     options = {"binarize": True} if make is efemb.BernoulliEmbedding else {}
@@ -130,7 +136,7 @@ def test_a_fit_learns_who_buys_again(make: Any) -> None:
     plain = make(2, random_state=0, **options).fit(train)
     model = make(2, random_state=0, terms=[History("user", kappa=20.0)], **options).fit(train)
     assert model.score(test) > plain.score(test) + 0.5
-    if make is efemb.PoissonEmbedding:
+    if make in (efemb.PoissonEmbedding, efemb.AdditivePoissonEmbedding):
         counting = PersonalPopularity(kappa=20.0).fit(train)
         assert model.score(test) > counting.score(test) - 0.02  # there is nothing else to learn
     strangers = efemb.Dataset(test.values, rows={"user": np.full(test.n_rows, 999)})

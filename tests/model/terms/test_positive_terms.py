@@ -1,4 +1,4 @@
-"""RowVectors in models whose means add up: positive vectors, zeros in closed form."""
+"""Terms of models whose means add up: positive numbers, zeros in closed form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from efemb.inference import fold_in_rows
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
-from efemb.model.terms import RowVectors
+from efemb.model.terms import History, RowVectors
 
 K, N, T = 3, 7, 23
 RNG = np.random.default_rng(0)
@@ -30,13 +30,20 @@ COUNTS[4] = 2.0 * np.eye(N)[2]  # a row of one item
 HOMES = [*RNG.choice(["ann", "bob", "eve"], T - 1), None]  # the last row has no household
 MASKED = csr_array((np.ones(1), ([0], [int(np.flatnonzero(COUNTS[0])[0])])), shape=(T, N))
 SOME = np.array([0, 4, 3, 9, 22])
+VECTORS, HISTORY = RowVectors("user", 2), History("user", kappa=2.0)
+TERMS = {
+    "vectors": [VECTORS],
+    "history": [HISTORY],
+    "earlier rows": [History("user", time="day", decay=4.0, kappa=2.0)],
+    "both": [VECTORS, HISTORY],
+}
 
 
-def model_of(scale: str, **options: Any) -> tuple[Spec, Any]:
+def model_of(scale: str, terms: str, **options: Any) -> tuple[Spec, Any]:
     given = {"family": "poisson", "link": "log", "prior": "half-normal", **options}
-    data = efemb.Dataset(csr_array(COUNTS), rows={"user": HOMES})
-    term = RowVectors("user", 2)
-    spec = Spec.resolve(context=efemb.Basket(scale), terms=[term], **given).freeze_terms(data)
+    data = efemb.Dataset(csr_array(COUNTS), rows={"user": HOMES, "day": np.arange(T) // 2})
+    every = TERMS[terms]
+    spec = Spec.resolve(context=efemb.Basket(scale), terms=every, **given).freeze_terms(data)
     return spec, spec.context.bind(data)
 
 
@@ -58,12 +65,16 @@ def evaluate(
     return value, space.pull_back(at, gradient).named()
 
 
+@pytest.mark.quick_one_in(5)
+@pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 @pytest.mark.parametrize("rows", [None, SOME], ids=["all", "some"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_gradients_by_finite_differences(scale: str, rows: Any, intercept: bool) -> None:
+def test_gradients_by_finite_differences(
+    scale: str, rows: Any, intercept: bool, terms: str
+) -> None:
     """With an empty row, a row of one item, a masked cell and a row of no household."""
-    spec, bound = model_of(scale, intercept=intercept)
+    spec, bound = model_of(scale, terms, intercept=intercept)
     bound = bound.without(MASKED)
     at, h = point_of(ParameterSpace(spec, N, 1, 1, K)), 1e-6
     _, gradient = evaluate(spec, bound, "rows", at, rows)
@@ -78,10 +89,15 @@ def test_gradients_by_finite_differences(scale: str, rows: Any, intercept: bool)
             assert gradient[name][index] == pytest.approx(slope, rel=1e-5, abs=1e-6), name
 
 
+@pytest.mark.quick_one_in(5)
+@pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
 @pytest.mark.parametrize("zero_weight", [1.0, 0.3])
-def test_the_closed_form_is_the_sum_over_all_cells(scale: str, zero_weight: float) -> None:
-    spec, bound = model_of(scale, zeros=efemb.All(zero_weight))
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_closed_form_is_the_sum_over_all_cells(
+    scale: str, zero_weight: float, intercept: bool, terms: str
+) -> None:
+    spec, bound = model_of(scale, terms, zeros=efemb.All(zero_weight), intercept=intercept)
     at = point_of(ParameterSpace(spec, N, 1, 1, K))
     value, gradient = evaluate(spec, bound, "rows", at)
     other, same = evaluate(spec, bound, "generic", at)
@@ -90,18 +106,19 @@ def test_the_closed_form_is_the_sum_over_all_cells(scale: str, zero_weight: floa
         assert_allclose(array, same[name], rtol=1e-8, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", ["none", "items", "total"])
-def test_vectors_that_are_0_leave_the_bits_of_the_model_without_them(
-    scale: str, dtype: Any
+def test_terms_that_are_0_leave_the_bits_of_the_model_without_them(
+    scale: str, dtype: Any, terms: str
 ) -> None:
-    spec, bound = model_of(scale)
+    spec, bound = model_of(scale, terms)
     plain = replace(spec, terms=())
     known = point_of(ParameterSpace(plain, N, 1, 1, K)).astype(dtype)
     results = []
     for model in (plain, spec):
         space = ParameterSpace(model, N, 1, 1, K)
-        zeros = {a.name: np.zeros(a.shape, dtype) for a in space.layout if "user" in a.name}
+        zeros = {a.name: np.zeros(a.shape, dtype) for a in space.layout if "." in a.name}
         at = Parameters.from_named({**known.named(), **zeros})
         with workers(1, Tuning(stage_rows=8)) as pool:
             solver = make_solver("rows", bound, model, pool, dtype=dtype)
@@ -123,9 +140,16 @@ def planted(n_rows: int = 600, seed: int = 5) -> efemb.Dataset:
     return efemb.Dataset(rng.poisson(rate).astype(float), entities=labels, rows=rows)
 
 
-def fit(data: efemb.Dataset, **options: Any) -> efemb.AdditivePoissonEmbedding:
-    terms = [RowVectors("user", 2)]
-    return efemb.AdditivePoissonEmbedding(2, terms=terms, random_state=0, **options).fit(data)
+def with_days(data: efemb.Dataset) -> efemb.Dataset:
+    rows = {"user": data.rows["user"], "day": np.arange(data.n_rows)}
+    return efemb.Dataset(data.values, entities=data.entities, rows=rows)
+
+
+def fit(
+    data: efemb.Dataset, terms: str = "vectors", **options: Any
+) -> efemb.AdditivePoissonEmbedding:
+    model = efemb.AdditivePoissonEmbedding(2, terms=TERMS[terms], random_state=0, **options)
+    return model.fit(data)
 
 
 @pytest.mark.slow
@@ -141,8 +165,30 @@ def test_a_fit_learns_who_shops_with_positive_vectors() -> None:
     assert known.score(strangers) < known.score(test)
 
 
-def test_any_number_of_threads_gives_the_same_bits() -> None:
-    fits = [fit(planted(), n_jobs=n, batch_size=128).parameters_.named() for n in (1, 2)]
+def test_history_adds_its_shares_to_the_mean_without_the_row_itself() -> None:
+    """By the definition, as a loop over the other training rows of the household."""
+    data = planted(60)
+    model = fit(data, "history", dtype="float64")
+    means, p, x = model.conditional(data), model.parameters_, np.asarray(data.values)
+    log_shares, units = [], []
+    coefficient = p.terms["history of user.coefficient"][0]
+    homes = np.asarray(data.rows["user"])
+    for t in range(60):
+        past = x[(homes == homes[t]) & (np.arange(60) != t)].sum(axis=0)
+        for n in range(12):
+            others = np.where(np.arange(12) == n, 0.0, x[t])
+            mean = p.rho @ (others @ p.alpha / (others.sum() or 1.0)) + p.intercept
+            mean = mean + coefficient * past / (2.0 + past.sum())
+            assert means[t, n] == pytest.approx(mean[n], rel=1e-9)
+            log_shares.append(np.log(mean[n] / mean.sum()))
+            units.append(x[t, n] if others.any() else 0.0)
+    assert model.score(data) == pytest.approx(np.average(log_shares, weights=units), rel=1e-9)
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_any_number_of_threads_gives_the_same_bits(terms: str) -> None:
+    data = with_days(planted())
+    fits = [fit(data, terms, n_jobs=n, batch_size=128).parameters_.named() for n in (1, 2)]
     for name, array in fits[0].items():
         assert_array_equal(array, fits[1][name], err_msg=name)
 
@@ -168,11 +214,13 @@ def test_scores_are_shares_of_the_means_that_conditional_gives() -> None:
     assert model.score(data) == pytest.approx(expected, rel=1e-9)
 
 
-def test_explanations_add_up_to_the_mean() -> None:
-    model = fit(planted(120), dtype="float64")
+@pytest.mark.parametrize("terms", ["vectors", "history", "both"])
+def test_explanations_add_up_to_the_mean(terms: str) -> None:
+    model = fit(planted(120), terms, dtype="float64")
     basket = {"i1": 2, "i4": 1}
     table = model.explain(basket, "i2", user="h3")
-    assert [str(name) for name in table["term"]].count("user") == 1
+    labels = [term.label for term in model.fitted().spec.terms]
+    assert [str(name) for name in table["term"] if str(name) in labels] == labels
     means = {}
     for item in ("i2", "i3"):
         means[item] = model.explain(basket, item, user="h3")["contribution"].sum()
@@ -181,12 +229,14 @@ def test_explanations_add_up_to_the_mean() -> None:
     assert share["i2"] / share["i3"] == pytest.approx(means["i2"] / means["i3"], rel=1e-8)
 
 
-def test_saved_models_agree_and_interrupted_fits_resume(tmp_path: Path) -> None:
+@pytest.mark.parametrize("terms", ["vectors", "both"])
+def test_saved_models_agree_and_interrupted_fits_resume(tmp_path: Path, terms: str) -> None:
     data = planted(300)
 
     def stop(max_iter: int, callbacks: Any) -> efemb.AdditivePoissonEmbedding:
+        options = {"max_iter": max_iter, "callbacks": callbacks, "early_stopping": False}
         with pytest.warns(Warning, match="max_iter"):
-            return fit(data, max_iter=max_iter, callbacks=callbacks, n_iter_no_change=50)
+            return fit(data, terms, **options)
 
     whole, checkpoint = stop(6, None), Checkpoint(tmp_path / "state")
     stop(3, [checkpoint])

@@ -18,7 +18,7 @@ from efemb.model.factors import Factors
 from efemb.model.parameters import Parameters
 from efemb.model.space import ParameterSpace
 from efemb.model.spec import Spec
-from efemb.model.terms import RowVectors, Term
+from efemb.model.terms import History, RowVectors, Term
 from model.terms.samples import TERMS, cells_of, rows_of
 
 K, N, T = 3, 7, 23
@@ -204,12 +204,13 @@ def test_bad_terms_are_refused() -> None:
         efemb.PoissonEmbedding(2, terms=["user"]).fit(data)
     with pytest.raises(efemb.ParameterError, match="n_components must be >= 1"):
         efemb.PoissonEmbedding(2, terms=[RowVectors("user", 0)]).fit(data)
-    rule = r"History\('user'\) adds .* needs a positive predictor, .*: use PoissonEmbedding"
+    rule = r"Covariate\('size'\) adds .* needs a positive predictor, .*: use PoissonEmbedding"
     with pytest.raises(efemb.ParameterError, match=rule):
-        efemb.AdditivePoissonEmbedding(2, terms=[efemb.History("user")]).fit(data)
-    rule = "a prior of signed vectors under link 'identity', got 'half-normal': use prior='normal'"
-    with pytest.raises(efemb.ParameterError, match=rule):
-        efemb.PoissonEmbedding(2, terms=[RowVectors("user", prior="half-normal")]).fit(data)
+        efemb.AdditivePoissonEmbedding(2, terms=[efemb.Covariate("size")]).fit(data)
+    rule = "a prior of signed numbers under link 'identity', got 'half-normal': use prior='normal'"
+    for term in (RowVectors("user", prior="half-normal"), History("user", prior="half-normal")):
+        with pytest.raises(efemb.ParameterError, match=rule):
+            efemb.PoissonEmbedding(2, terms=[term]).fit(data)
     with pytest.raises(efemb.ParameterError, match="reverse model has none"):
         efemb.PoissonEmbedding(2, combine="reverse", terms=[RowVectors("user")]).fit(data)
 

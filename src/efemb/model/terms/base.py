@@ -131,6 +131,15 @@ class Term(Ingredient, ABC):
         """The term as models with positive predictors need it, if there is one; else itself."""
         return self
 
+    def check_sign(self, link: Link) -> None:
+        """Refuse a prior of positive numbers where the predictor may have either sign."""
+        if self.positive and not link.needs_positive:
+            prior = self.get_params(deep=False)["prior"]
+            raise ParameterError(
+                f"{type(self).__name__} takes a prior of signed numbers under link "
+                f"{link.name()!r}, got {prior!r}: use prior='normal', or AdditivePoissonEmbedding"
+            )
+
     @property
     def entity_prior(self) -> Prior | None:
         """Prior of the array that is L itself, None where there is none."""

@@ -32,6 +32,14 @@ class CellValues(ABC):
         """The transpose of `add_to`: numbers of all cells, (rows, N), summed for each value."""
 
     @abstractmethod
+    def sum_rows_of_cells(self) -> Floats:
+        """What is added to all cells of each row together, (rows,)."""
+
+    @abstractmethod
+    def gather_row_slopes(self, slopes: Floats, n_entities: int) -> Floats:
+        """`gather` of a number of each row, (rows,), which all of its cells share."""
+
+    @abstractmethod
     def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
         """`gather` of numbers that are 0 but for those of some entities, (entities, rows).
 
@@ -68,6 +76,11 @@ class SparseRows(CellValues):
     def row(self) -> Ints:
         """Row of each cell."""
         return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Sum of the values of each row."""
+        return self.sum_rows_of_cells()
 
     def take(self, rows: Ints) -> SparseRows:
         """Some of the rows, in that order."""
@@ -124,6 +137,14 @@ class SparseRows(CellValues):
         """The numbers of the stored cells."""
         return np.asarray(cells[self.row, self.ids])
 
+    def sum_rows_of_cells(self) -> Floats:
+        """Sums of its values."""
+        return np.asarray(np.bincount(self.row, self.values, len(self.ptr) - 1))
+
+    def gather_row_slopes(self, slopes: Floats, n_entities: int) -> Floats:
+        """The number of the row of each of its cells."""
+        return np.asarray(slopes[self.row])
+
     def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
         """The numbers of its cells among those of some entities, 0 of the others."""
         column = place[self.ids]
@@ -156,6 +177,7 @@ class TableRows:
     table : the cells;  code : (rows,) row of the table
     changed : cells that differ;  cells : the places of these among the cells of the row
     place : (rows,) row of `changed`, -1 for a row without changes
+    factor : (rows,) number that the cells of each row are multiplied by, None for 1
     """
 
     table: SparseRows
@@ -163,6 +185,7 @@ class TableRows:
     changed: SparseRows
     cells: Ints
     place: Ints
+    factor: Floats | None = None
 
     @classmethod
     def of(cls, rows: SparseRows) -> TableRows:
@@ -178,11 +201,23 @@ class TableRows:
         own = replace(self.changed, ids=self.cells).take(self.place[known])
         values = rows.values.copy()
         values[rows.ptr[known][own.row] + own.ids] = own.values
+        if self.factor is not None:
+            values = values * self.factor[rows.row]
         return SparseRows(rows.ptr, rows.ids, values)
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Sum of the cells of each row, which are not made for it."""
+        total, known = self.table.sums[self.code], np.flatnonzero(self.place >= 0)
+        own = replace(self.changed, ids=self.cells).take(self.place[known])
+        before = self.table.values[self.table.ptr[self.code[known]][own.row] + own.ids]
+        total[known] += np.bincount(own.row, own.values - before, len(known))
+        return total if self.factor is None else total * self.factor
 
     def slice_rows(self, rows: slice) -> TableRows:
         """Some consecutive rows."""
-        return replace(self, code=self.code[rows], place=self.place[rows])
+        factor = None if self.factor is None else self.factor[rows]
+        return replace(self, code=self.code[rows], place=self.place[rows], factor=factor)
 
 
 @dataclass(frozen=True)
@@ -215,6 +250,14 @@ class ScaledRows(CellValues):
     def gather(self, cells: Floats) -> Floats:
         """Sum over its cells."""
         return self.weigh(self.weights.rows.gather(cells))
+
+    def sum_rows_of_cells(self) -> Floats:
+        """The number times sums of weights."""
+        return np.asarray(self.values[0] * self.weights.sums)
+
+    def gather_row_slopes(self, slopes: Floats, n_entities: int) -> Floats:
+        """Sum over rows, weighted by their sums of weights."""
+        return np.array([slopes @ self.weights.sums], dtype=self.values.dtype)
 
     def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
         """Sum over its cells among those of some entities."""
@@ -257,6 +300,17 @@ class GroupTable(CellValues):
         """Sums over the rows of each group."""
         members = self.code == np.arange(len(self.values))[:, None]
         return np.asarray(members.astype(cells.dtype) @ cells)
+
+    def sum_rows_of_cells(self) -> Floats:
+        """Sums of the values of the group of each row."""
+        total = np.append(self.values.sum(axis=1, dtype=np.float64), 0.0)
+        return np.asarray(total[self.code])
+
+    def gather_row_slopes(self, slopes: Floats, n_entities: int) -> Floats:
+        """Sums over the rows of each group, the same for every entity."""
+        known = self.code >= 0
+        total = np.bincount(self.code[known], slopes[known], len(self.values))
+        return np.repeat(total[:, None], n_entities, axis=1).astype(self.values.dtype)
 
     def gather_columns(self, entities: Ints, place: Ints, columns: Floats) -> Floats:
         """Sums over the rows of each group, of some entities."""
@@ -312,6 +366,10 @@ class Offsets:
     def at(self, row: Ints, ids: Ints) -> Floats:
         """Sum of the offsets of any cells."""
         return np.asarray(sum(part.at(row, ids) for part in self.parts))
+
+    def sum_rows(self) -> Floats:
+        """Sums of the offsets of all cells of each row, (rows,)."""
+        return np.asarray(sum(part.sum_rows_of_cells() for part in self.parts))
 
     def gather(self, cells: Floats) -> list[Floats]:
         """For each part, numbers of all cells, (rows, N), summed for each of its values."""

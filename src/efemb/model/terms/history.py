@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from efemb.model.terms.base import (
     BoundCells,
     CellTerm,
     TermArray,
-    check_signed,
 )
 from efemb.model.terms.cell_values import SparseRows, TableRows
 from efemb.model.terms.row_units import mix_numbers, read_units
@@ -28,6 +27,8 @@ from efemb.model.terms.scaled_cells import ScaledCells
 
 if TYPE_CHECKING:
     from efemb.data.dataset import Dataset
+    from efemb.model.families.base import Family
+    from efemb.model.links import Link
 
 
 class History(CellTerm):
@@ -36,6 +37,11 @@ class History(CellTerm):
     h_tn are the units of n in the other training rows of the household of row t, never in row t
     itself, and pi_n is the share of n in all training units. Without an embedding, and with c = 1,
     these are the shares of `efemb.baselines.PersonalPopularity`.
+
+    In a model with a positive predictor (`AdditivePoissonEmbedding`) the term adds to the mean:
+    u_tn += c h_tn / (kappa + h_t), where h_t is the sum of h_tn over all n, and c > 0. These are
+    the shares of the household among those of `PersonalPopularity`, and the model takes the place
+    of popularity. c are the units of a row that come from a very long history.
 
     Parameters
     ----------
@@ -52,7 +58,8 @@ class History(CellTerm):
     kappa : float, default=1000.0
         Units of popularity that the history of a household is weighed against.
     prior : Prior or str, default="normal"
-        Prior of the coefficient c, which starts at 1.
+        Prior of the coefficient c, which starts at 1. A normal one becomes half-normal, with the
+        same precision, in models with a positive predictor.
     rows : mapping of str to array, optional
         The training rows, as a fit stores them in its model.
 
@@ -120,7 +127,21 @@ class History(CellTerm):
                     f"History(decay={self.decay!r}) needs time=, the row column with the time of "
                     "each row"
                 )
-        check_signed(self, Prior.resolve(self.prior))
+        Prior.resolve(self.prior).check()
+
+    def check_model(self, family: Family, link: Link) -> None:
+        """A positive coefficient needs a link that needs it."""
+        self.check_sign(link)
+
+    @property
+    def positive(self) -> bool:
+        """Whether the coefficient is positive, and adds to means."""
+        return Prior.resolve(self.prior).positive
+
+    def with_positive(self) -> History:
+        """With the prior on positive coefficients."""
+        prior = Prior.resolve(self.prior).of_positive()
+        return type(self)(**{**self.get_params(deep=False), "prior": prior})
 
     def freeze(self, data: Dataset) -> History:
         """The training rows, by household."""
@@ -207,7 +228,7 @@ class History(CellTerm):
 
     @cached_property
     def _table(self) -> SparseRows:
-        """log(1 + h / (kappa pi)) of each household, with all of its rows."""
+        """`weigh` of each household, with all of its rows."""
         totals = self._totals
         return SparseRows(totals.ptr, totals.ids, self.weigh(totals.values, totals.ids))
 
@@ -226,9 +247,18 @@ class History(CellTerm):
         return SparseRows(units.ptr, ids, rest), cell - totals.ptr[code]
 
     def weigh(self, units: Floats, ids: Ints) -> Floats:
-        """log(1 + h / (kappa pi)) of units of entities that occur in the training rows."""
-        ratio = np.maximum(units, 0.0) / (self.kappa * self._shares[ids])
-        return np.asarray(np.log1p(ratio), dtype=np.float32)
+        """log(1 + h / (kappa pi)) of units of entities that occur in the training rows.
+
+        Where the term adds to means, the units themselves: see `factor`.
+        """
+        units = np.maximum(units, 0.0)
+        if self.positive:
+            return np.asarray(units, dtype=np.float32)
+        return np.asarray(np.log1p(units / (self.kappa * self._shares[ids])), dtype=np.float32)
+
+    def factor(self, rows: TableRows) -> TableRows:
+        """With the factors 1 / (kappa + units of the row), where the term adds to means."""
+        return replace(rows, factor=1.0 / (self.kappa + rows.sums)) if self.positive else rows
 
     def bind(self, data: Dataset) -> BoundCells:
         """The rows of the data, those that are training rows by their place among these."""
@@ -302,7 +332,8 @@ class _OtherRows(ScaledCells):
 
     def weighed(self, rows: Ints) -> TableRows:
         """The table of the household, less the units of training rows themselves."""
-        return TableRows(self.table, self.code[rows], *self.term._own, self.place[rows])
+        cells = TableRows(self.table, self.code[rows], *self.term._own, self.place[rows])
+        return self.term.factor(cells)
 
 
 class _EarlierRows(ScaledCells):
@@ -353,7 +384,7 @@ class _EarlierRows(ScaledCells):
         weights = SparseRows(ptr, self.order[source], weight)
         total = self.units.sum_rows(weights)
         weighed = self.term.weigh(total.values, total.ids)
-        return TableRows.of(SparseRows(total.ptr, total.ids, weighed))
+        return self.term.factor(TableRows.of(SparseRows(total.ptr, total.ids, weighed)))
 
 
 def _read_rows(term: History, data: Dataset, groups: list[Any], n_entities: int) -> _Rows:

@@ -10,7 +10,7 @@ import numpy as np
 
 from efemb._typing import Floats, Ints
 from efemb.data.columns import distinct_labels, label_codes
-from efemb.errors import InputTypeError, ParameterError, check_integer, check_name
+from efemb.errors import InputTypeError, check_integer, check_name
 from efemb.model.ingredient import row_column
 from efemb.model.priors import Prior
 from efemb.model.terms.base import (
@@ -95,11 +95,7 @@ class RowVectors(Term):
 
     def check_model(self, family: Family, link: Link) -> None:
         """Positive vectors need a link that needs them."""
-        if self.positive and not link.needs_positive:
-            raise ParameterError(
-                f"RowVectors takes a prior of signed vectors under link {link.name()!r}, got "
-                f"{self.prior!r}: use prior='normal', or AdditivePoissonEmbedding"
-            )
+        self.check_sign(link)
 
     @property
     def positive(self) -> bool:

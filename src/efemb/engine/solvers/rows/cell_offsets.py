@@ -55,7 +55,8 @@ class CellList:
         scaled = isinstance(part, ScaledRows)
         rows = part.weights if isinstance(part, ScaledRows) else TableRows.of(part)
         factor = float(part.values[0]) if scaled else 1.0
-        if stale is None or len(rows.table.ptr) > MOST_UNUSED * max(len(rows.code), 1):
+        unused = len(rows.table.ptr) > MOST_UNUSED * max(len(rows.code), 1)
+        if stale is None or unused or rows.factor is not None:
             rows, stale = TableRows.of(rows.rows), np.zeros(len(rows.code), dtype=bool)
         table = rows.table
         ptr, ids = table.ptr.astype(np.int64, copy=False), table.ids.astype(np.int32, copy=False)
@@ -208,6 +209,8 @@ class CellOffsets:
         stale = np.empty(len(rows.code), dtype=bool)
         arguments = (_arrays(rows.table), rows.code, _changes(rows))
         find_in_table(self.ptr, self.ids, *arguments, weight, stale)
+        if rows.factor is not None:
+            weight *= rows.factor[self.row].astype(weight.dtype)
         self.at_entries += part.values[0].astype(weight.dtype) * weight
         self.weights[number] = weight
         return stale
@@ -226,6 +229,12 @@ class CellOffsets:
     def keep_slopes(self, rows: slice, cells: Floats) -> None:
         """Store the slopes of the cells of some rows as zeros, (rows, N)."""
         self.of_rows[rows.start] = self.offsets.slice_rows(rows).gather(cells)
+
+    def keep_slopes_of_rows(self, rows: slice, slopes: Floats) -> None:
+        """Store the slopes of zeros that all cells of a row share, (rows,)."""
+        n = self.offsets.n_entities
+        parts = self.offsets.slice_rows(rows).parts
+        self.of_rows[rows.start] = [part.gather_row_slopes(slopes, n) for part in parts]
 
     def add_drawn(self, rows: slice, E: Floats) -> None:
         """Add to the inner products E of drawn entities and some rows."""

@@ -252,7 +252,7 @@ class AdditiveStage(ZeroStage):
         # Faster than a sum. Columns of terms are multiplied separately, as in `QuadraticStage`.
         columns = [np.ascontiguousarray(vectors.target[:, part]) for part in self.parts]
         self.every = np.concatenate([ones @ each for each in columns])
-        self.above = vectors.intercept > FLOOR
+        self.intercept, self.above = vectors.intercept, vectors.intercept > FLOOR
         self.plain = float(vectors.intercept.sum(dtype=np.float64))
         self.floored = float(np.maximum(vectors.intercept, FLOOR).sum(dtype=np.float64))
 
@@ -265,8 +265,8 @@ class AdditiveStage(ZeroStage):
         entries, block = work.entries, work.entries.block
         vectors, weighted = entries.vectors, np.zeros_like(self.every)
         side, term_part = entries.side, entries.term_part
-        if side is None or term_part is None:
-            side, term_part = np.empty((0, 0), weighted.dtype), weighted[:0]
+        side = np.empty((0, 0), weighted.dtype) if side is None else side
+        term_part = weighted[:0] if term_part is None else term_part
         value, filled, empty = additive_rows(
             rows.start, rows.stop,
             (block.bag_ptr, block.bag_ids, block.bag_values, vectors.bag),
@@ -278,7 +278,24 @@ class AdditiveStage(ZeroStage):
         )  # fmt: skip
         products = sum(float(weighted[part] @ self.every[part]) for part in self.parts)
         value -= products + filled * self.plain + empty * self.floored
+        if entries.cells is not None:
+            value -= self._offsets(entries.cells, rows, work.zero_weight[rows], entries.sums[rows])
         return value, (weighted, np.array([filled, empty]))
+
+    def _offsets(self, cells: CellOffsets, rows: slice, weight: Floats, sums: Floats) -> float:
+        """What offsets of single cells add to the sum of the means of zeros; keeps their slopes."""
+        empty = np.logical_not(np.any(sums, axis=1, keepdims=True))
+        if self.above.all() or not empty.any():
+            cells.keep_slopes_of_rows(rows, -weight)
+            return float(weight @ cells.offsets.slice_rows(rows).sum_rows())
+        # Cells of empty rows lie below the floor of the link, unless their offsets raise them.
+        offset = np.zeros((len(sums), len(self.above)), dtype=sums.dtype)
+        cells.add_to(rows, offset)
+        lifted = np.maximum(offset + self.intercept, FLOOR)
+        raised = np.where(empty, lifted - np.maximum(self.intercept, FLOOR), offset)
+        counted = np.logical_or(~empty, lifted > FLOOR)
+        cells.keep_slopes(rows, -weight[:, None] * counted)
+        return float(weight @ raised.sum(axis=1))
 
     def shift(self, total: tuple[Floats, ...]) -> Floats:
         """Zeros have the same gradient for all target vectors."""
@@ -377,7 +394,7 @@ def closed_form(
     family: Family, link: Link, *, has_cells: bool
 ) -> Callable[[Factors], ZeroStage] | None:
     """The stage in closed form, None if the family and link have none."""
-    if family.linear_mean and link.is_log and not has_cells:
+    if family.linear_mean and link.is_log:
         return AdditiveStage
     if family.quadratic and link.is_identity and not family.varies:
         return partial(QuadraticStage, cast(Gaussian, family), has_cells)
