@@ -70,10 +70,13 @@ def fit_shards(
     executor: Executor,
     work: Path,
     *,
-    resume: bool = True,
+    resume: bool | None = True,
     check: Callable[[ParameterSpace, Any], None] = lambda space, dtype: None,
 ) -> Fit:
-    """Fit one model to a store; `check` may refuse sizes before any shard is read."""
+    """Fit one model to a store; `check` may refuse sizes before any shard is read.
+
+    `resume` : from the loop in the folder `work`; None if nobody can, because it is a temporary one
+    """
     options.check()
     rows_seen = _columns_to_learn_from(store, layout, spec)
     first: Any = store.shard(layout.shards[0])
@@ -214,7 +217,7 @@ def _adapt(job: ShardJob, measured: Measured) -> ShardJob:
 
 def _savepoint(
     work: Path,
-    resume: bool,
+    resume: bool | None,
     rng: np.random.Generator,
     spec: Spec,
     options: Options,
@@ -224,13 +227,15 @@ def _savepoint(
 ) -> Savepoint | None:
     """The state of the loop after every pass, in the folder of the fit."""
     planned = name == "windows"
-    checkpoint = Checkpoint(work / "loop", resume=resume)
     own = [c for c in options.callbacks if isinstance(c, Checkpoint)]
     if own:
         raise ParameterError(
             "a fit on shards has its own checkpoint: pass checkpoint= instead of the callback "
             f"Checkpoint({str(own[0].path)!r})"
         )
+    if resume is None:
+        return None
+    checkpoint = Checkpoint(work / "loop", resume=resume)
 
     def identify() -> dict[str, Any]:
         marks = identity(spec, options, store, None, planned=planned, sample_weight=None)

@@ -145,7 +145,8 @@ def fit_store(
             if store.kind == "recording":
                 fitted = fit_moments(*common, *place, center=model._centers())
             else:
-                fitted = fit_shards(*common, *place, resume=resume, check=check)
+                found = None if checkpoint is None else resume
+                fitted = fit_shards(*common, *place, resume=found, check=check)
         model.n_features_in_, model.vocabulary_ = store.n_entities, store.vocabulary
         of_store = {name: value for name, value in store.report.items() if name != "positions"}
         report = {**of_store, **_report(store, layout, executor)}

@@ -6,9 +6,7 @@ that cannot be recomputed.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -46,7 +44,6 @@ from efemb.model.spec import Spec
 from efemb.model.support import binarized, check_not_negative, check_support
 
 MOST_KEPT = 64  # validation sets that a process keeps
-READERS = 2  # threads that read the states of replicas, for which all workers wait
 
 
 @dataclass(frozen=True)
@@ -260,15 +257,11 @@ def reduce(task: ReduceTask) -> str:
 
     Returns the checksum of what was written.
     """
-    with ThreadPoolExecutor(READERS) as pool:
-        ahead = deque(pool.submit(read_part, *part) for part in task.parts[:READERS])
-        mean = Averaging(read_state((task.start,), task.plan), task.plan)
-        for number in range(len(task.parts)):
-            state = ahead.popleft().result()
-            for following in task.parts[number + READERS : number + READERS + 1]:
-                ahead.append(pool.submit(read_part, *following))
-            optimizer = OptimizerState(state["optimizer"]["name"], state["optimizer"]["arrays"])
-            mean.add({**state["parameters"], **state["theta"]}, optimizer, state["steps"])
+    mean = Averaging(read_state((task.start,), task.plan), task.plan)
+    for part in task.parts:
+        state = read_part(*part)
+        optimizer = OptimizerState(state["optimizer"]["name"], state["optimizer"]["arrays"])
+        mean.add({**state["parameters"], **state["theta"]}, optimizer, state["steps"])
     write_part(task.target, mean.merged())
     return checksum_of(task.target)
 
