@@ -18,13 +18,14 @@ from efemb.engine.holdout import hold_out
 from efemb.engine.initial import initial_parameters
 from efemb.engine.loop import Loop
 from efemb.engine.optimizers.first_order import LBFGS, SGD, Adagrad, Adam
+from efemb.engine.optimizers.step import Move
 from efemb.engine.plan import Plan, Shard
 from efemb.engine.random import PURPOSES, RoundKey, generator
 from efemb.engine.round import merge, run_round
 from efemb.engine.solvers.choice import Setup
 from efemb.engine.state import TrainState, Update
 from efemb.engine.statistics import Statistics
-from efemb.engine.threads import Workers
+from efemb.engine.threads import Workers, workers
 from efemb.model.parameters import Parameters
 from efemb.model.predict import score
 from efemb.model.space import ParameterSpace
@@ -213,6 +214,18 @@ def test_two_shards_learn_what_one_does() -> None:
         assert min(scores[n_shards]) > untrained + 0.2, "there is something to learn"
     noise = np.std(scores[1], ddof=1) + np.std(scores[2], ddof=1)
     assert abs(np.mean(scores[2]) - np.mean(scores[1])) < 2 * noise
+
+
+def test_longer_steps_leave_tiny_gradients_alone() -> None:
+    """Where epsilon determines a step, that of several shards is as long as that of one."""
+    lengths = {}
+    for factor in (1.0, 3.0):
+        array, gradient = np.zeros(2), np.array([1e-6, 1.0])
+        stepper = Adagrad(0.1, 1e-2).faster(factor).start([array], 1)
+        with workers(1) as pool:
+            stepper.step(Move([array], [gradient], 1.0, [0.0]), pool)
+        lengths[factor] = array
+    assert_allclose(lengths[3.0] / lengths[1.0], [1.0, 3.0], rtol=0.05)
 
 
 def score_of(job: Job, parameters: Parameters, X: Array) -> float:

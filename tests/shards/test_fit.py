@@ -315,10 +315,14 @@ def test_what_cannot_be_fitted_on_shards_is_refused(store: ShardStore) -> None:
 
 def test_every_shard_is_dealt_once_in_a_pass() -> None:
     for n_shards, n_replicas, n_rounds in ((8, 1, 1), (8, 2, 4), (7, 3, 2), (32, 8, 4), (5, 5, 9)):
-        layout = Layout(tuple(range(n_shards)), n_replicas, n_rounds)
+        layout = Layout(tuple(range(n_shards)), n_replicas, n_rounds, 64)
         for number in range(3):
             queues = layout.deal(0, number)
-            dealt = [shard for r in layout.rounds for queue in queues for shard in queue[r]]
+            rounds = layout.rounds(number)
+            dealt = [shard for r in rounds for queue in queues for shard in queue[r]]
             assert sorted(dealt) == list(range(n_shards))
             assert all(queue for queue in queues)
+        n_places = -(-n_shards // n_replicas)
+        numbers = [len(layout.rounds(number)) for number in range(4)]
+        assert numbers == [n_places, n_places, *(2 * [min(n_rounds, n_places)])]
         assert layout.deal(0, 0) != layout.deal(0, 1)

@@ -79,7 +79,7 @@ def fit(
         Copies of the model. More workers than replicas have nothing to do; steps are
         sqrt(n_replicas) times as long, which makes up for averaging.
     rounds_per_pass : int, optional
-        Averagings in each pass, by default at least 4.
+        Averagings in each pass. By default at least 4, and in the first two passes one per shard.
     checkpoint : path of a folder, optional
         Where states are kept, in a folder that every worker sees; the same call resumes from it
         with the same bits. By default a temporary folder in the store.

@@ -13,7 +13,7 @@ import numpy as np
 
 from efemb.data.store.executors import Executor
 from efemb.data.store.shard_store import ShardStore
-from efemb.engine.backends.sharded import Layout, ShardedBackend
+from efemb.engine.backends.sharded import EARLY_PASSES, Layout, ShardedBackend
 from efemb.engine.backends.tasks import Measured, MeasureTask, ShardJob, groups_of, measure
 from efemb.engine.callbacks import Callbacks, Checkpoint
 from efemb.engine.checkpoint import Savepoint, identity
@@ -54,10 +54,11 @@ def make_layout(store: ShardStore, n_replicas: int, n_rounds: int | None) -> Lay
             f"n_replicas={n_replicas} is more than the {len(shards)} shards with rows: prepare the "
             "store with more shards, or use fewer replicas"
         )
-    if n_rounds is None:
-        rounds = store.n_rows // (n_replicas * STEPS_OF_ROUND * BATCH)
-        n_rounds = int(np.clip(rounds, FEWEST_ROUNDS, MOST_ROUNDS))
-    return Layout(shards, n_replicas, n_rounds)
+    if n_rounds is not None:
+        return Layout(shards, n_replicas, n_rounds, n_rounds)
+    rounds = store.n_rows // (n_replicas * STEPS_OF_ROUND * BATCH)
+    n_rounds = int(np.clip(rounds, FEWEST_ROUNDS, MOST_ROUNDS))
+    return Layout(shards, n_replicas, n_rounds, n_rounds if n_replicas == 1 else MOST_ROUNDS)
 
 
 def fit_shards(
@@ -155,7 +156,7 @@ def _describe(store: ShardStore, layout: Layout) -> str:
     text = f"{store.n_rows:,} rows in {len(layout.shards)} shards"
     if layout.n_replicas == 1:
         return f"{text}, one after the other"
-    n, rounds = layout.n_replicas, len(layout.rounds)
+    n, rounds = layout.n_replicas, len(layout.rounds(EARLY_PASSES))
     return (
         f"{text}, {n} replicas, averaged {rounds} times per pass: more than {n} workers have "
         "nothing to do"

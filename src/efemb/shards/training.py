@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from efemb._files import check_path, check_writable
 from efemb.data.store.executors import Executor, SerialExecutor
 from efemb.data.store.shard_store import ShardStore
-from efemb.engine.backends.sharded import Layout
+from efemb.engine.backends.sharded import EARLY_PASSES, Layout
 from efemb.engine.fit_moments import fit_moments
 from efemb.engine.fit_shards import Reading, fit_shards, make_layout
 from efemb.errors import DataError, check_integer
@@ -50,7 +50,7 @@ def fit(
         Copies of the model that train on different shards and are averaged; more than 1 is for
         comparison with `efemb.dask.fit`, which gives the same bits.
     rounds_per_pass : int, optional
-        Averagings in each pass, by default at least 4.
+        Averagings in each pass. By default at least 4, and in the first two passes one per shard.
     checkpoint : path of a folder, optional
         Where the state is kept, so that the same call resumes after a crash with the same bits.
     resume : bool, default=True
@@ -164,7 +164,7 @@ def _report(store: ShardStore, layout: Layout, executor: Executor) -> dict[str, 
     return {
         "shards": len(layout.shards),
         "n_replicas": layout.n_replicas,
-        "rounds": len(layout.rounds),
+        "rounds": len(layout.rounds(EARLY_PASSES)),
         "step": layout.n_replicas**0.5,
         "rows": store.n_rows,
         "deaths": executor.lost,

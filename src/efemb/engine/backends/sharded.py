@@ -42,6 +42,8 @@ from efemb.engine.state import TrainState, Update
 from efemb.errors import DataLossError
 from efemb.model.parameters import Parameters
 
+EARLY_PASSES = 2  # in which most is learned
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -50,11 +52,13 @@ class Layout:
     shards : numbers of the shards that have rows
     n_replicas : copies of the model that are trained separately and averaged
     n_rounds : averagings per pass; with a single replica, points at which a fit may stop
+    n_early : averagings in each of the first passes, when steps are long and replicas differ most
     """
 
     shards: tuple[int, ...]
     n_replicas: int
     n_rounds: int
+    n_early: int
 
     def deal(self, seed: int, number: int) -> list[list[int]]:
         """The shards of each replica in a pass, in the order in which it trains on them."""
@@ -67,10 +71,9 @@ class Layout:
         """Maximum number of shards per replica in a pass."""
         return -(-len(self.shards) // self.n_replicas)
 
-    @property
-    def rounds(self) -> list[slice]:
-        """Slices of the shards of a replica, one per round."""
-        n = min(self.n_rounds, self.n_places)
+    def rounds(self, number: int) -> list[slice]:
+        """Slices of the shards of a replica, one per round of a pass."""
+        n = min(self.n_early if number < EARLY_PASSES else self.n_rounds, self.n_places)
         return [slice(a, b) for a, b in pairwise(self.n_places * k // n for k in range(n + 1))]
 
 
@@ -110,7 +113,8 @@ class ShardedBackend(Backend):
         first, last = number * layout.n_places, self._paths(folder / "start")
         write_state(last, state, {})
         data_term, rows, done = 0.0, 0, 0
-        for turn, places in enumerate(layout.rounds):
+        rounds = layout.rounds(number)
+        for turn, places in enumerate(rounds):
             tasks = [
                 TrainTask(
                     self.job,
@@ -124,7 +128,7 @@ class ShardedBackend(Backend):
                 for replica, queue in enumerate(queues)
                 if queue[places]
             ]
-            self.status = f"round {turn + 1} of {len(layout.rounds)}"
+            self.status = f"round {turn + 1} of {len(rounds)}"
             share = sum(len(task.shards) for task in tasks)
             watched = self._watch_round(watch, tasks, done)
             try:

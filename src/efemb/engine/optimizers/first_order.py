@@ -119,6 +119,16 @@ class Adagrad(FirstOrder):
         super().check()
         positive_number(self, "epsilon")
 
+    def faster(self, factor: float) -> Self:
+        """With a longer step, except for numbers whose gradients are tiny.
+
+        Epsilon, not their sums of squares, determines their step. It grows with the square of the
+        factor, so that they step as before: longer steps of rare entities are mostly noise.
+        """
+        other = super().faster(factor)
+        other.epsilon = self.epsilon * factor**2
+        return other
+
     def start(self, arrays: list[Floats], n_rows: int) -> Stepper:
         """Zero sums of squares."""
         return _AdagradStepper(self, arrays)

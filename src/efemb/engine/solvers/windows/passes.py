@@ -58,6 +58,8 @@ class WindowPasses:
         if optimizer.shared != 1 and not solver.spec.structure.grouped:
             raise ParameterError(NO_OFFSETS)
         self.solver, self.space, self.optimizer = solver, plan.space, optimizer
+        # Replicas keep that of a single fit: here it is only where the sums of squares start.
+        self.epsilon = cast(FirstOrder, plan.optimizer).epsilon
         self.n_passes, self.done = plan.n_rounds, state.round
         self.deterministic = plan.deterministic or self.one_by_one
         self.streams, self.parameters = solver.streams, state.parameters
@@ -95,7 +97,7 @@ class WindowPasses:
         self.target[:, : self.k] = vectors.target
         self.bag[:, : self.k] = vectors.bag
         # Steps are divided by the roots of the sums; vectors of infinite sums stay where they are.
-        start = self.optimizer.epsilon
+        start = self.epsilon
         if not self.optimizer.sums_squares:
             start = self.optimizer.shared**-2.0 if self.optimizer.shared else np.inf
         for table in (self.target, self.bag):
