@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import efemb
 import efemb.cli
 from efemb import Blend, Dataset, PoissonEmbedding, baselines
-from efemb.baselines import EASE, PersonalPopularity, Popularity, WeightedMF
+from efemb.baselines import EASE, ItemKNN, PersonalPopularity, Popularity, WeightedMF
 from efemb.baselines.base import Baseline
 from efemb.baselines.baseline_files import kinds
 from efemb.blend.blend_files import BLEND
@@ -179,6 +179,39 @@ def test_every_baseline_is_saved_and_loaded(name: str, trips: Dataset, tmp_path:
     other = data.take_entities(np.arange(8)[::-1])
     with pytest.raises(DataError, match="same order"):
         again.score(other)
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_forged_numbers_of_entities_are_refused_by_load(
+    name: str, trips: Dataset, tmp_path: Path
+) -> None:
+    """The checksums hold, but the arrays belong to a model of other entities."""
+    fitted(name, trips).save(tmp_path / "baseline")
+    for n in (7, 10**12, -1, "8", {}):
+        with_n = lambda body, n=n: body["state"].update(n_features_in_=n)  # noqa: E731
+        reseal(tmp_path / "baseline", with_n)
+        with pytest.raises(DataError):
+            efemb.load(tmp_path / "baseline")
+
+
+@pytest.mark.parametrize("change", [lambda mean: mean[:-1], lambda mean: mean * np.nan])
+def test_forged_arrays_are_refused_by_load(change: Any, trips: Dataset, tmp_path: Path) -> None:
+    model = Popularity().fit(trips)
+    model.mean_ = change(model.mean_)
+    model.save(tmp_path / "baseline")
+    with pytest.raises(DataError):
+        efemb.load(tmp_path / "baseline")
+
+
+def test_forged_indices_of_a_sparse_matrix_are_refused_by_load(
+    trips: Dataset, tmp_path: Path
+) -> None:
+    """SciPy trusts them, and would write outside its arrays."""
+    ItemKNN().fit(trips).save(tmp_path / "baseline")
+    shape = lambda body: body["state"]["weights_"].update({"$sparse": [8, 3]})  # noqa: E731
+    reseal(tmp_path / "baseline", shape)
+    with pytest.raises(DataError, match="sparse matrix of the model is inconsistent"):
+        efemb.load(tmp_path / "baseline")
 
 
 def test_there_are_baselines_to_save() -> None:

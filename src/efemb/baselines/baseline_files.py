@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from efemb import baselines
 from efemb.baselines.base import Baseline
+from efemb.data.dataset import Dataset
 from efemb.errors import DataError, ParameterError, suggest
 from efemb.storage.encoding import decode, encode
 from efemb.storage.folder import Contents, SealedKind
@@ -75,4 +79,26 @@ def unpack(contents: Contents) -> Baseline:
         raise DataError(f"{strange[0]!r} is not part of a fitted {kind}")
     model = classes[kind](**options)
     model.__dict__.update(state)
+    check_usable(model, contents.arrays)
     return model
+
+
+def check_usable(model: Any, arrays: Mapping[str, Any]) -> None:
+    """Reject a state whose parts do not fit together, by asking for the predictions of two rows."""
+    n = model.n_features_in_
+    labels, largest = model.vocabulary_, max((np.size(a) for a in arrays.values()), default=0)
+    if not isinstance(n, int) or not 2 <= n <= largest or len(labels or range(n)) != n:
+        raise DataError(f"n_features_in_={n!r} is not the number of entities of the arrays")
+    owners = {model.column: 2 * list(model.users_)[:1]} if hasattr(model, "users_") else {}
+    try:
+        if model.family_.normalized_score:
+            pairs = csr_array((np.ones(4), ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, n))
+            data = Dataset(pairs, entities=labels, rows=owners)
+            _, means = next(iter(model.log_means(data, [0, 1, 1], [0, 0, n - 1])))
+        else:
+            means = model.conditional(Dataset(np.zeros((2, n)), entities=labels))
+        complete = np.shape(means)[1] == n and not np.isnan(means).any()
+    except Exception as error:  # whatever a forged state leads to
+        raise DataError(f"the parts of {type(model).__name__} do not fit: {error}") from error
+    if not complete:
+        raise DataError(f"{type(model).__name__} does not predict each of its {n:,} entities")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from efemb.baselines.baseline_files import check_usable
 from efemb.baselines.personal import PersonalPopularity
 from efemb.baskets.embedding import BasketEmbedding
 from efemb.baskets.experts import BASES, SizeMixture
@@ -104,6 +105,7 @@ def unpack(contents: Contents) -> BasketEmbedding:
         raise DataError("pairs must have one row and one column per entity")
     model.reliability_ = Table(decode(body["reliability"], arrays))
     model.family_ = model._family()
+    check_usable(model, arrays)
     return model
 
 

@@ -53,7 +53,7 @@ class Reading:
         """Read a file, or several."""
         paths = [source] if isinstance(source, Path) else list(source)
         path = paths[0]
-        guess = self._guess(path, model)
+        guess = self._guess(path, model, len(paths))
         self._check_options(path, guess.kind)
         if len(paths) > 1 and guess.kind not in ("baskets", "text"):
             raise ParameterError(
@@ -152,7 +152,7 @@ class Reading:
                     f"{option} applies to an array, but {path.name} is {_CONTENTS[kind]}"
                 )
 
-    def _guess(self, path: Path, model: str | None) -> Guess:
+    def _guess(self, path: Path, model: str | None, n_files: int = 1) -> Guess:
         from efemb.data.readers.guess import Guess, guess_contents
 
         if model in TEXT_ONLY:
@@ -165,7 +165,8 @@ class Reading:
             )
         columns |= {"layout": self.layout.layout, "header": self.layout.header_names}
         guess = guess_contents(path, **columns, encoding=self.layout.encoding)
-        self.say(f"{path.name}: {_CONTENTS[guess.kind]}; {guess.why}")
+        more = "" if n_files == 1 else f" (first of {n_files:,} files)"
+        self.say(f"{path.name}{more}: {_CONTENTS[guess.kind]}; {guess.why}")
         return guess
 
     def _read_baskets(self, source: Any, guess: Guess) -> Dataset:

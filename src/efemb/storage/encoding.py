@@ -182,7 +182,12 @@ def _decode_vocabulary(value: dict[str, Any], arrays: Mapping[str, Any]) -> Voca
 
 def _decode_sparse(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
     csr = tuple(decode(value[key], arrays) for key in ("data", "indices", "indptr"))
-    return make_csr(csr, shape=tuple(value["$sparse"]))
+    try:
+        matrix = make_csr(csr, shape=tuple(value["$sparse"]))
+        matrix.check_format(full_check=True)  # an index outside the matrix would end the process
+    except (TypeError, ValueError) as error:
+        raise DataError(f"a sparse matrix of the model is inconsistent: {error}") from error
+    return matrix
 
 
 def _decode_ingredient(value: dict[str, Any], arrays: Mapping[str, Any]) -> Ingredient:
