@@ -114,6 +114,7 @@ def test_texts_of_several_files_in_lower_case(run, text: Path, trips: Path, tmp_
     place = ("-o", tmp_path / "m", "-k", "2", *QUICK)
     done = run("fit", text, more, "--lower", *place)
     assert (done.code, "120 documents" in done.err) == (0, True)
+    assert f"{text.name} (first of 2 files): text" in done.err
     assert set(efemb.load(tmp_path / "m").vocabulary) == set(text.read_text("utf-8").split())
     assert run("evaluate", tmp_path / "m", more).code == 2  # no word is known
     assert run("evaluate", tmp_path / "m", more, "--lower").code == 0
