@@ -291,7 +291,7 @@ class AdditiveStage(ZeroStage):
         # Cells of empty rows lie below the floor of the link, unless their offsets raise them.
         offset = np.zeros((len(sums), len(self.above)), dtype=sums.dtype)
         cells.add_to(rows, offset)
-        lifted = np.maximum(offset + self.intercept, FLOOR)
+        lifted = np.maximum(add_intercepts(offset.copy(), self.intercept), FLOOR)
         raised = np.where(empty, lifted - np.maximum(self.intercept, FLOOR), offset)
         counted = np.logical_or(~empty, lifted > FLOOR)
         cells.keep_slopes(rows, -weight[:, None] * counted)
