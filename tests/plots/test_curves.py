@@ -228,7 +228,7 @@ def test_dates_are_in_order_and_without_a_change_nothing_is_named() -> None:
         ({"table": Table({"at": [1]})}, InputTypeError),
         ({"table": Table({"at": [], "statistic": [], "p_value": []})}, DataError),
         ({"level": 1.0}, ParameterError),
-        ({"level": True}, ParameterError),
+        ({"level": True}, InputTypeError),
     ],
 )
 def test_bad_change_points_are_refused(options: dict[str, Any], error: type[Exception]) -> None:

@@ -19,7 +19,8 @@ def initial_parameters(
     space: ParameterSpace, statistics: Statistics, rng: np.random.Generator
 ) -> Parameters:
     """Small random vectors, intercepts that reproduce the weighted mean of each entity."""
-    mean = statistics.mean
+    counts = space.spec.family.normalized_score and not statistics.is_text
+    mean = _count_half_a_unit(statistics) if counts else statistics.mean
     if not statistics.is_text and space.spec.noise_offset(mean) is not None:
         mean = mean / mean.sum()  # shares, because the noise is proportional to them
     shapes = {array.name: array.shape for array in space.layout}
@@ -67,7 +68,7 @@ def _term_arrays(
                 continue
             numbers[name] = array.start * np.exp(rng.normal(0.0, array.spread, array.shape))
             if array.name == term.entity_array:
-                numbers[name] *= (_share_of_part(space) * _raise_zeros(space, mean))[:, None]
+                numbers[name] *= (_share_of_part(space) * _raise_zeros(mean))[:, None]
     return numbers
 
 
@@ -95,24 +96,29 @@ def _scale(k: int, statistics: Statistics) -> float:
     return float(SPREAD / np.sqrt(k))
 
 
-def _raise_zeros(space: ParameterSpace, mean: Floats) -> Floats:
-    """Means of entities that never occur, raised to a part of the smallest one.
-
-    For counts it is half, usually half a unit in total, as in the baseline `Popularity`.
-    """
-    part = 0.5 if space.spec.family.normalized_score else 0.1
+def _count_half_a_unit(statistics: Statistics) -> Floats:
+    """Means of counts; entities that never occur count as half a unit, as in `Popularity`."""
+    mean = statistics.mean
     positive = mean[mean > 0]
-    return np.maximum(mean, part * float(positive.min()) if len(positive) else 1e-3)
+    half = 0.5 / max(statistics.n_rows, 1)
+    return np.maximum(mean, min(half, 0.5 * float(positive.min())) if len(positive) else half)
+
+
+def _raise_zeros(mean: Floats) -> Floats:
+    """Means of entities that never occur, raised to the smallest possible mean."""
+    positive = mean[mean > 0]
+    floor = 0.1 * float(positive.min()) if len(positive) else 1e-3
+    return np.maximum(mean, floor)
 
 
 def _intercepts(space: ParameterSpace, mean: Floats) -> Floats:
     family: Family = space.spec.family
     if space.spec.link.needs_positive:
-        return 0.5 * _raise_zeros(space, mean)
+        return 0.5 * _raise_zeros(mean)
     if space.spec.positive_intercept:
-        return np.maximum(_raise_zeros(space, mean), 1e-3)
+        return np.maximum(_raise_zeros(mean), 1e-3)
     if family.support.low == 0:
-        return family.predictor(_raise_zeros(space, mean))
+        return family.predictor(_raise_zeros(mean))
     return family.predictor(mean)
 
 
@@ -123,9 +129,7 @@ def _noisy_intercepts(space: ParameterSpace, counts: Floats, usual: Floats) -> F
         return Huffman.of(counts).odds
     if zeros.odds:  # variants that know the noise start at the unigram distribution
         noise = zeros.n * zeros.entity_weights(np.maximum(counts, 0.5))
-        return np.asarray(
-            np.log(_raise_zeros(space, counts / counts.sum()) / _raise_zeros(space, noise))
-        )
+        return np.asarray(np.log(_raise_zeros(counts / counts.sum()) / _raise_zeros(noise)))
     return usual
 
 
@@ -138,9 +142,7 @@ def _positive_vectors(
     rho = np.exp(rng.normal(0.0, LOG_SPREAD, rho_shape)) / np.sqrt(space.k)
     by_row = statistics.popularity is not None
     if space.spec.link.needs_positive and by_row and space.by_entity:
-        rho *= (_share_of_part(space) * _raise_zeros(space, mean) / statistics.context_size)[
-            :, None
-        ]
+        rho *= (_share_of_part(space) * _raise_zeros(mean) / statistics.context_size)[:, None]
     else:
         rho, alpha = rho * np.sqrt(SPREAD), alpha * np.sqrt(SPREAD)
     if not space.spec.positive_rho:

@@ -176,7 +176,7 @@ def _list_items(
     first = {"context": np.repeat(np.arange(len(codes)), sizes)} if several else {}
     labels = fitted.entities.labels[np.concatenate(codes)]
     joined = {name: np.concatenate(values) for name, values in columns.items()}
-    note = "mean: expected amount"
+    note = f"mean: expected {'amount' if fitted.spec.family.support.integer else 'value'}"
     if "probability" in joined:
         among = "the items outside the basket" if new else "all items"
         note = f"probability: that this is the next item, among {among}"
