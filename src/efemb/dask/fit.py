@@ -44,6 +44,7 @@ def prepare(
     check_alike(client, mixed_cpus=True)
     executor = DaskExecutor(client, os.fspath(store), mixed_cpus=True)
     prepared = shards.prepare(source, store, **options, executor=executor)
+    executor.look()  # short phases end before it is noticed that a worker died
     return replace(prepared, report={**prepared.report, "deaths": executor.lost})
 
 
