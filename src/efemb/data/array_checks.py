@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efemb.data.containers import check_array_like
-from efemb.data.readers.dialect import explain_number
 from efemb.data.vocabulary import canonical_label
 from efemb.errors import DataError, InputTypeError, MemoryEstimateError, ParameterError
 
@@ -85,6 +84,8 @@ def _first_text(values: Any, array: NDArray[Any], error: Exception) -> str:
         try:
             np.float64(cell)
         except (TypeError, ValueError):
+            from efemb.data.readers.dialect import explain_number
+
             text = explain_number(cell) or repr(cell)
             if len(place) < 2:
                 return f"{text} in {place}"
