@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from efemb.model.structures.base import Structure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupVectors:
     """Embeddings, intercepts and context vectors of groups of rows, computed on demand.
 
@@ -49,7 +49,7 @@ class GroupVectors:
         return replace(self, intercept=intercept, made={})
 
 
-@dataclass
+@dataclass(eq=False)
 class Factors:
     """Flat arrays for a solver, or the gradient with respect to them.
 

@@ -55,7 +55,7 @@ class CellValues(ABC):
         """What does not match these numbers of rows and entities; empty if everything does."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SparseRows(CellValues):
     """Values of some cells of some rows (CSR); the ids of a row ascend.
 
@@ -170,7 +170,7 @@ class SparseRows(CellValues):
         return "" if ascend else "must give the ids of a row in ascending order, each once"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableRows:
     """Rows as references to rows of a table, some with changed cells; none is copied.
 
@@ -220,7 +220,7 @@ class TableRows:
         return replace(self, code=self.code[rows], place=self.place[rows], factor=factor)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScaledRows(CellValues):
     """A number, values (1,), times known weights of cells."""
 
@@ -274,7 +274,7 @@ class ScaledRows(CellValues):
         return self.weights.rows.misfit(n_rows, n_entities)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupTable(CellValues):
     """A value for each entity in each group of rows.
 
@@ -330,7 +330,7 @@ class GroupTable(CellValues):
         return f"must give {n_rows} codes and a column per entity, {n_entities}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Offsets:
     """Numbers that the terms of a model add to u of single cells of some rows, by term."""
 
