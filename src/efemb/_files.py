@@ -7,9 +7,7 @@ import errno
 import hashlib
 import io
 import os
-import platform
 import re
-import secrets
 import shutil
 import stat
 import time
@@ -64,7 +62,7 @@ def file_target(path: Any) -> Path:
 
 def check_writable(folder: Path) -> None:
     """Create a folder and check that it is writable, before hours of work depend on it."""
-    probe = folder / f".writable-{secrets.token_hex(6)}"
+    probe = folder / f".writable-{os.urandom(6).hex()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe.touch()
@@ -121,7 +119,7 @@ def complete_or_absent(target: Path) -> Iterator[IO[bytes]]:
 def temporary_name(target: Path, kind: str) -> Path:
     """A new hidden name next to `target` that identifies the process that uses it."""
     owner = f"{_system()}-{os.getpid():x}"
-    return target.with_name(f".{target.name}.{kind}-{owner}-{secrets.token_hex(6)}")
+    return target.with_name(f".{target.name}.{kind}-{owner}-{os.urandom(6).hex()}")
 
 
 def temporary_beside(target: Path, kind: str) -> list[Path]:
@@ -161,6 +159,8 @@ def _owner_is_gone(name: str) -> bool:
 @cache
 def _system() -> str:
     """A digest of what makes process numbers unique: host, boot and container."""
+    import platform
+
     identifiers = [platform.node()]
     with suppress(OSError):  # not on Linux
         identifiers.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
